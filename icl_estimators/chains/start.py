@@ -1,0 +1,108 @@
+"""Start laws: the law of the first token."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from icl_estimators.validation import InputError
+
+__all__ = ["StartLaw", "START_LAWS", "start_probabilities", "stationary_distribution"]
+
+StartLaw = Literal["uniform", "stationary"]
+START_LAWS: tuple[str, ...] = get_args(StartLaw)
+
+
+def start_probabilities(transition: NDArray[np.float64], start: StartLaw) -> NDArray[np.float64]:
+    """Return the law of the first token of each chain.
+
+    Parameters
+    ----------
+    transition : ndarray of float64, shape (R, K, K)
+    start : {"uniform", "stationary"}
+
+    Returns
+    -------
+    ndarray of float64, shape (R, K)
+
+    Raises
+    ------
+    InputError
+        If `start` is unknown, or `start` is "stationary" and a chain has no unique stationary law.
+    """
+    if start == "uniform":
+        n_states = transition.shape[-1]
+        return np.full(transition.shape[:-1], 1.0 / n_states)
+    if start == "stationary":
+        return stationary_distribution(transition)
+    raise InputError(f"start must be one of {', '.join(START_LAWS)}, not {start!r}")
+
+
+def stationary_distribution(transition: ArrayLike) -> NDArray[np.float64]:
+    """Return π with πP = π, π ≥ 0, Σπ = 1, for each chain.
+
+    Parameters
+    ----------
+    transition : array_like of float, shape (…, K, K)
+        Rows sum to 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (…, K)
+
+    Raises
+    ------
+    InputError
+        If a chain has more than one closed class of states, so that π is not unique; the first such
+        chain is named.
+
+    Notes
+    -----
+    The linear system is solved by the elimination of Grassmann, Taksar & Heyman (1985), which never
+    subtracts, so that nearly decomposable chains keep full relative accuracy. π is unique exactly if
+    some state can be reached from every state; that state is eliminated last.
+
+    Examples
+    --------
+    >>> stationary_distribution([[0.5, 0.5], [0.25, 0.75]]).round(12).tolist()
+    [0.333333333333, 0.666666666667]
+    """
+    matrices = np.asarray(transition, dtype=np.float64)
+    n_states = matrices.shape[-1]
+    flat = matrices.reshape(-1, n_states, n_states)
+    reached_by_all = _reachable(flat).all(axis=1)  # (R, K)
+    unique = reached_by_all.any(axis=1)
+    if not unique.all():
+        chain = int(np.flatnonzero(~unique)[0])
+        raise InputError(
+            f"chain {chain} has no unique stationary law (its states split into closed classes): "
+            "use start='uniform' or a larger concentration"
+        )
+    # Bring a state that every state reaches to the front; it is what remains after elimination.
+    order = (np.arange(n_states) + reached_by_all.argmax(axis=1)[:, None]) % n_states  # (R, K)
+    chain_index = np.arange(len(flat))[:, None]
+    work = flat[chain_index[..., None], order[:, :, None], order[:, None, :]]  # a copy, (R, K, K)
+    for last in range(n_states - 1, 0, -1):
+        outflow = work[:, last, :last].sum(axis=1, keepdims=True)
+        work[:, :last, last] /= outflow
+        work[:, :last, :last] += work[:, :last, last, None] * work[:, last, None, :last]
+    weights = np.zeros((len(flat), n_states))
+    weights[:, 0] = 1.0
+    for state in range(1, n_states):
+        weights[:, state] = (weights[:, :state] * work[:, :state, state]).sum(axis=1)
+    weights /= weights.sum(axis=1, keepdims=True)
+    stationary = np.empty_like(weights)
+    stationary[chain_index, order] = weights
+    return stationary.reshape(matrices.shape[:-1])
+
+
+def _reachable(matrices: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether column's state can be reached from row's, in any number of steps, shape (R, K, K)."""
+    reach = (matrices > 0) | np.eye(matrices.shape[-1], dtype=bool)
+    steps = 1
+    while steps < matrices.shape[-1] - 1:
+        reach = np.matmul(reach, reach)
+        steps *= 2
+    return reach
