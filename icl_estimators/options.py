@@ -1,4 +1,4 @@
-"""What the command lines share: parsing without usage dumps, errors as one line, exit codes, output folders."""
+"""What the command lines share: parsing without usage dumps, errors as one line, exit codes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import argparse
 import functools
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,8 +19,6 @@ __all__ = [
     "count",
     "level",
     "natural",
-    "require_writable",
-    "write_whole",
 ]
 
 Main = Callable[[Sequence[str] | None], int]
@@ -51,7 +47,9 @@ def command(body: Main) -> Main:
 
     @functools.wraps(body)
     def main(argv: Sequence[str] | None = None) -> int:
-        program = body.__module__.rpartition(".")[2] if body.__module__ != "__main__" else Path(sys.argv[0]).stem
+        program = (
+            body.__module__.rpartition(".")[2] if body.__module__ != "__main__" else Path(sys.argv[0]).stem
+        )
         try:
             return body(argv)
         except InputError as error:
@@ -96,38 +94,3 @@ def concentration(text: str) -> float:
 def level(text: str) -> float:
     """Parse a confidence level strictly between 0 and 1."""
     return _number(text, float, probability_level, "the level")
-
-
-def require_writable(folder: Path) -> None:
-    """Make `folder` and prove that a file can be written there, before any work is spent.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made or written to.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except FileExistsError:
-        raise InputError(f"{folder} is a file, not a folder: name another with --out") from None
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror}; name another with --out") from None
-
-
-@contextmanager
-def write_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place when the block ends without an error.
-
-    So a file is there whole or not at all, whatever stops the process.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        with open(temporary, "rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

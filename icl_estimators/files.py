@@ -1,0 +1,48 @@
+"""Writing files: proven possible before the work, and whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from icl_estimators.validation import InputError
+
+__all__ = ["require_writable", "write_whole"]
+
+
+def require_writable(folder: Path) -> None:
+    """Make `folder` and prove that a file can be written there, before any work is spent.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except FileExistsError:
+        raise InputError(f"{folder} is a file, not a folder: name another with --out") from None
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror}; name another with --out") from None
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` that takes its place when the block ends without an error.
+
+    So a file is there whole or not at all, whatever stops the process.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
