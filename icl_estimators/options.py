@@ -47,9 +47,7 @@ def command(body: Main) -> Main:
 
     @functools.wraps(body)
     def main(argv: Sequence[str] | None = None) -> int:
-        program = (
-            body.__module__.rpartition(".")[2] if body.__module__ != "__main__" else Path(sys.argv[0]).stem
-        )
+        program = body.__module__.rpartition(".")[2] if body.__module__ != "__main__" else Path(sys.argv[0]).stem
         try:
             return body(argv)
         except InputError as error:

@@ -121,13 +121,9 @@ def as_tokens(tokens: ArrayLike, n_states: int) -> NDArray[np.int64]:
     try:
         array: NDArray[Any] = np.asarray(tokens)
     except ValueError:
-        raise InputError(
-            "tokens must be a rectangular (N, T) array: the sequences differ in length"
-        ) from None
+        raise InputError("tokens must be a rectangular (N, T) array: the sequences differ in length") from None
     if array.ndim != 2:
-        raise InputError(
-            f"tokens must have shape (N, T), not {array.shape}: wrap one sequence as tokens[None, :]"
-        )
+        raise InputError(f"tokens must have shape (N, T), not {array.shape}: wrap one sequence as tokens[None, :]")
     if array.size == 0:
         raise InputError(f"tokens are empty (shape {array.shape}): give at least one sequence of one token")
     if not np.issubdtype(array.dtype, np.integer):

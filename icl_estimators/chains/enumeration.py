@@ -59,9 +59,7 @@ def all_prefixes(n_states: int, length: int, block: int = 8192) -> Iterator[NDAr
         yield numbers[:, None] // place % n_states
 
 
-def prefix_probabilities(
-    tokens: NDArray[np.int64], n_states: int, concentration: float
-) -> NDArray[np.float64]:
+def prefix_probabilities(tokens: NDArray[np.int64], n_states: int, concentration: float) -> NDArray[np.float64]:
     """Return the probability of each prefix of each sequence, with the chain integrated out.
 
     Parameters

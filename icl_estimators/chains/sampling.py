@@ -140,9 +140,7 @@ def sample_chains(
     for row, chain in enumerate(numbers):
         for sequence in range(n_sequences):
             token_uniforms[row, sequence] = token_stream.uniforms(chain, sequence, length + 1)
-    return Sample(
-        draw_tokens(transition, start_probabilities(transition, law.start), token_uniforms), transition
-    )
+    return Sample(draw_tokens(transition, start_probabilities(transition, law.start), token_uniforms), transition)
 
 
 def sample_batch(

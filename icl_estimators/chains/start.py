@@ -73,7 +73,7 @@ def stationary_distribution(transition: ArrayLike) -> NDArray[np.float64]:
     n_states = matrices.shape[-1]
     flat = matrices.reshape(-1, n_states, n_states)
     reached_by_all = _reachable(flat).all(axis=1)  # (R, K)
-    unique = reached_by_all.any(axis=1)
+    unique = np.any(reached_by_all, axis=1)
     if not unique.all():
         chain = int(np.flatnonzero(~unique)[0])
         raise InputError(
