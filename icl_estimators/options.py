@@ -1,4 +1,4 @@
-"""What the command lines share: parsing without usage dumps, errors as one line, exit codes."""
+"""What the command lines share: parsing without usage dumps, errors as one line, exit codes, estimators."""
 
 from __future__ import annotations
 
@@ -8,20 +8,31 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from icl_estimators.validation import InputError, positive_int, positive_real, probability_level
+
+if TYPE_CHECKING:
+    from icl_estimators.estimators import Estimator
 
 __all__ = [
     "Parser",
     "command",
     "concentration",
     "count",
+    "estimator_parent",
     "level",
+    "make_estimators",
     "natural",
 ]
 
-Main = Callable[[Sequence[str] | None], int]
+
+class Main(Protocol):
+    """A command line: arguments (the process's own by default) in, exit status out."""
+
+    __module__: str
+
+    def __call__(self, argv: Sequence[str] | None = None) -> int: ...
 
 
 class Parser(argparse.ArgumentParser):
@@ -92,3 +103,45 @@ def concentration(text: str) -> float:
 def level(text: str) -> float:
     """Parse a confidence level strictly between 0 and 1."""
     return _number(text, float, probability_level, "the level")
+
+
+def estimator_parent() -> Parser:
+    """Return the flags that choose estimators, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument(
+        "--estimators",
+        metavar="A,B,C",
+        help="comma-separated specs, such as transformer,bigram,add-constant:0.5,my.module:rule "
+        "(default: all that take this many states)",
+    )
+    parent.add_argument(
+        "--checkpoint",
+        action="append",
+        metavar="FILE",
+        help="a trained transformer (.safetensors); may be repeated (default: the shipped one)",
+    )
+    return parent
+
+
+def make_estimators(options: argparse.Namespace, *, n_states: int, concentration: float) -> list[Estimator]:
+    """Make what ``--estimators`` and ``--checkpoint`` ask for; a default that cannot take K is left out aloud.
+
+    Raises
+    ------
+    InputError
+        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint is not there.
+    """
+    from icl_estimators.estimators import get_all, split_specs
+
+    specs = None if options.estimators is None else split_specs(options.estimators)
+    for checkpoint in options.checkpoint or ():
+        if not Path(checkpoint).is_file():
+            raise InputError(f"no such checkpoint: {checkpoint} (give a .safetensors file)")
+    return get_all(
+        specs,
+        n_states=n_states,
+        concentration=concentration,
+        checkpoints=options.checkpoint or (),
+        warn=lambda line: print(line, file=sys.stderr),
+        device=getattr(options, "device", "cpu"),
+    )

@@ -1,0 +1,323 @@
+"""Estimators by name: the spec grammar and the registry.
+
+A spec is ``name[:value][:key=value…]``: ``add-one``, ``add-constant:0.5``, ``construction:30``,
+``construction-softmax:2.2:direct_path=false``. What stands before the first colon is a name of the registry, else a
+module: ``package.module:attribute`` is your own object, or a class or factory that makes it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
+from icl_estimators.validation import InputError, positive_int
+
+__all__ = ["DEFAULT_SPECS", "REGISTRY", "Spec", "get", "get_all", "parse_spec", "split_specs"]
+
+_HERE = "icl_estimators.estimators"
+
+REGISTRY: dict[str, str] = {
+    "transformer": f"{_HERE}.transformer:Transformer",
+    "construction": f"{_HERE}.construction:Construction",
+    "construction-softmax": f"{_HERE}.construction:ConstructionSoftmax",
+    "bigram": f"{_HERE}.counting:Bigram",
+    "add-one": f"{_HERE}.counting:AddOne",
+    "add-constant": f"{_HERE}.counting:AddConstant",
+    "krichevsky-trofimov": f"{_HERE}.counting:KrichevskyTrofimov",
+    "bayes": f"{_HERE}.counting:Bayes",
+    "unigram": f"{_HERE}.unigram:Unigram",
+    "uniform": f"{_HERE}.uniform:Uniform",
+}
+"""Names to ``"module:factory"``, so that torch is imported only where a transformer is asked for."""
+
+DEFAULT_SPECS = (
+    "transformer",
+    "construction",
+    "construction-softmax",
+    "construction-softmax:direct_path=false",
+    "bigram",
+    "add-one",
+    "unigram",
+    "uniform",
+)
+"""What the command lines compare when nothing is named."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parsed spec.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    head : str
+        Registry name or module.
+    value : object or None
+        The unnamed value, or the attribute's name where `head` is a module.
+    options : dict of str to object
+        The named ones; numbers and true/false are converted.
+    """
+
+    text: str
+    head: str
+    value: Any
+    options: dict[str, Any]
+
+
+def parse_spec(text: str) -> Spec:
+    """Parse ``name[:value][:key=value…]``.
+
+    Raises
+    ------
+    InputError
+        If a part is empty, a key comes twice, or a value comes after a key.
+
+    Examples
+    --------
+    >>> parsed = parse_spec("construction-softmax:2.2:direct_path=false")
+    >>> parsed.head, parsed.value, parsed.options
+    ('construction-softmax', 2.2, {'direct_path': False})
+    """
+    head, *parts = text.strip().split(":")
+    if not head:
+        raise InputError(f"an empty estimator name in {text!r}: choose from {', '.join(REGISTRY)}")
+    value: Any = None
+    options: dict[str, Any] = {}
+    for position, part in enumerate(parts):
+        key, equals, raw = part.partition("=")
+        if not part or (equals and not (key and raw)):
+            raise InputError(f"{text!r} has an empty part after a colon: write {_usage(head)}")
+        if not equals:
+            if position > 0:
+                raise InputError(f"{text!r} has a second value {part!r}: write {_usage(head)}")
+            value = _literal(part) if head in REGISTRY else part
+        elif key in options:
+            raise InputError(f"{text!r} gives {key} twice")
+        else:
+            options[key] = _literal(raw)
+    return Spec(text.strip(), head, value, options)
+
+
+def split_specs(text: str) -> list[str]:
+    """Split a comma-separated list of specs.
+
+    Raises
+    ------
+    InputError
+        If nothing is named, or one is named twice.
+
+    Examples
+    --------
+    >>> split_specs("bigram, add-constant:0.5")
+    ['bigram', 'add-constant:0.5']
+    """
+    specs = [part.strip() for part in text.split(",") if part.strip()]
+    if not specs:
+        raise InputError(f"no estimator is named: choose from {', '.join(REGISTRY)}")
+    repeated = sorted({spec for spec in specs if specs.count(spec) > 1})
+    if repeated:
+        raise InputError(f"{repeated[0]} is named twice: name each estimator once")
+    return specs
+
+
+def get(
+    spec: str,
+    *,
+    n_states: int = 3,
+    concentration: float = 1.0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    **defaults: Any,
+) -> Estimator:
+    """Make an estimator from its spec.
+
+    Parameters
+    ----------
+    spec : str
+        ``name[:value][:key=value…]``, or ``package.module:attribute[:key=value…]``.
+    n_states : int
+        K ≥ 2.
+    concentration : float
+        α of the prior, for estimators that know it (`bayes`).
+    checkpoint : path, optional
+        Weights, for estimators that have some (`transformer`); by default those that ship for this K.
+    **defaults
+        Further arguments, such as ``device``, for factories that take them; the spec's own options win.
+
+    Returns
+    -------
+    Estimator
+
+    Raises
+    ------
+    InputError
+        If the spec is malformed, the name is unknown (the nearest is named, and all are listed), an option is
+        unknown or wrong, a value is missing, or the estimator cannot take `n_states`.
+    ContractError
+        If a module's attribute is no Estimator.
+
+    Examples
+    --------
+    >>> get("add-constant:0.5").predict_proba([[0, 1, 0]])[0, -1].tolist()
+    [0.2, 0.6, 0.2]
+    """
+    n_states = positive_int(n_states, "n_states", at_least=2)
+    parsed = parse_spec(spec)
+    offered = {**defaults, "n_states": n_states, "concentration": concentration, "checkpoint": checkpoint}
+    if parsed.head in REGISTRY:
+        module, _, attribute = REGISTRY[parsed.head].partition(":")
+        return _build(getattr(importlib.import_module(module), attribute), parsed, offered, parsed.value)
+    return _own(parsed, offered)
+
+
+def get_all(
+    specs: Iterable[str] | None,
+    *,
+    n_states: int,
+    warn: Callable[[str], None],
+    checkpoints: Sequence[str | os.PathLike[str]] = (),
+    **options: Any,
+) -> list[Estimator]:
+    """Make several estimators; those of the default list that cannot take K are left out and said so.
+
+    Parameters
+    ----------
+    specs : iterable of str or None
+        None is the default list. A spec that is named must work.
+    n_states : int
+        K ≥ 2.
+    warn : callable
+        Takes one line for each estimator that is left out.
+    checkpoints : sequence of paths
+        Weights for `transformer`. With several, each is an estimator of its own, `transformer:<file stem>`.
+    **options
+        As for :func:`get`.
+
+    Raises
+    ------
+    InputError
+        As :func:`get`, for specs that were named; or if two have the same name.
+
+    Examples
+    --------
+    >>> [rule.name for rule in get_all(["bigram", "add-one"], n_states=3, warn=print)]
+    ['bigram', 'add-one']
+    """
+    made: list[Estimator] = []
+    for spec in DEFAULT_SPECS if specs is None else specs:
+        weights: Sequence[Any] = checkpoints if parse_spec(spec).head == "transformer" and checkpoints else (None,)
+        try:
+            for checkpoint in weights:
+                estimator = get(spec, n_states=n_states, checkpoint=checkpoint, **options)
+                if len(weights) > 1:
+                    estimator.name = f"{estimator.name}:{Path(checkpoint).stem}"
+                made.append(estimator)
+        except UnsupportedStates as error:
+            if specs is not None:
+                raise
+            warn(f"left out: {error}")
+    names = [estimator.name for estimator in made]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two estimators are called {name}: name each once")
+    return made
+
+
+def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
+    looks_like_module = isinstance(parsed.value, str)
+    if not looks_like_module:
+        raise _unknown(parsed.head)
+    try:
+        module = importlib.import_module(parsed.head)
+    except ModuleNotFoundError as error:
+        if error.name and not parsed.head.startswith(error.name):
+            raise InputError(f"{parsed.text}: importing {parsed.head} failed: {error}") from error
+        raise _unknown(parsed.head) from None
+    except Exception as error:
+        raise InputError(
+            f"{parsed.text}: importing {parsed.head} failed: {type(error).__name__}: {error}"
+        ) from error
+    if not hasattr(module, parsed.value):
+        raise InputError(f"{parsed.text}: module {parsed.head} has no attribute {parsed.value}")
+    target = getattr(module, parsed.value)
+    made = target
+    if inspect.isclass(target) or not hasattr(target, "predict_proba"):
+        if not callable(target):
+            raise ContractError(f"{parsed.text} is neither an estimator nor something that makes one")
+        made = _build(target, parsed, offered, None)
+    elif parsed.options:
+        raise InputError(f"{parsed.text}: the object is made already and takes no options")
+    if not isinstance(made, Estimator):
+        raise ContractError(f"{parsed.text}: {made!r} lacks one of name, n_states, predict_proba")
+    if made.n_states != offered["n_states"]:
+        raise UnsupportedStates(
+            f"{parsed.text} is for {made.n_states} states, but {offered['n_states']} were asked for"
+        )
+    return made
+
+
+def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], value: Any) -> Any:
+    """Call `factory` with what its signature takes of `offered`, the spec's value and the spec's options."""
+    try:
+        parameters = dict(inspect.signature(factory).parameters)
+    except ValueError:
+        parameters = {}  # a callable without a signature takes nothing of ours
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    # What the study decides is no option of a spec, and `name` is how a caller labels a row.
+    reserved = {"n_states", "concentration", "name"}
+    arguments = {key: item for key, item in offered.items() if key in parameters}
+    own = [key for key in parameters if key not in reserved]
+    positional = [key for key in own if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY]
+    if value is not None:
+        if not positional:
+            raise InputError(f"{parsed.text}: {parsed.head} takes no value: write {_usage(parsed.head)}")
+        arguments[positional[0]] = value
+    for key, item in parsed.options.items():
+        if key not in own and not takes_any:
+            choices = ", ".join(own) or "none"
+            raise InputError(f"{parsed.text}: unknown option {key!r} (options: {choices})")
+        arguments[key] = item
+    for key in positional:
+        if key not in arguments and parameters[key].default is inspect.Parameter.empty:
+            raise InputError(f"{parsed.text} needs a value for {key}: write {_usage(parsed.head)}")
+    return factory(**arguments)
+
+
+_USAGE = {
+    "add-constant": "add-constant:0.5",
+    "construction": "construction or construction:30",
+    "construction-softmax": "construction-softmax, construction-softmax:2.2 or …:direct_path=false",
+    "bigram": "bigram or bigram:unseen=prefix",
+}
+
+
+def _usage(head: str) -> str:
+    return _USAGE.get(head, head if head in REGISTRY else f"{head}:attribute")
+
+
+def _unknown(head: str) -> InputError:
+    near = difflib.get_close_matches(head, REGISTRY, n=1, cutoff=0.5)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return InputError(
+        f"unknown estimator {head!r}{hint}: choose from {', '.join(REGISTRY)}, or name your own as "
+        "package.module:attribute"
+    )
+
+
+def _literal(text: str) -> Any:
+    lowered = text.lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,35 @@
+"""No information at all."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from icl_estimators.validation import as_tokens, positive_int
+
+__all__ = ["Uniform"]
+
+
+class Uniform:
+    """1/K everywhere.
+
+    Raises
+    ------
+    InputError
+        If `n_states` is below 2.
+
+    Examples
+    --------
+    >>> Uniform(4).predict_proba([[0, 3]])[0, 0].tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    name = "uniform"
+
+    def __init__(self, n_states: int) -> None:
+        self.n_states = positive_int(n_states, "n_states", at_least=2)
+
+    def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
+        """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
+        shape = as_tokens(tokens, self.n_states).shape
+        return np.full((*shape, self.n_states), 1.0 / self.n_states)

@@ -1,0 +1,146 @@
+"""What comes after a prompt, according to each estimator: ``python -m icl_estimators.predict ABACABADA``."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Sequence
+
+from icl_estimators.options import Parser, command, estimator_parent, make_estimators
+from icl_estimators.validation import InputError
+
+__all__ = ["main", "read_prompt"]
+
+DISPLAY_BETA = 50.0
+"""β at which the construction's attention is shown: saturated to the last printed digit."""
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m icl_estimators.predict",
+        description="The next-token distribution after a prompt, according to each estimator, and where the "
+        "induction head looks.",
+        epilog="example: python -m icl_estimators.predict ABACABADA",
+        parents=[estimator_parent()],
+    )
+    parser.add_argument(
+        "prompt", help="a character a token, or labels separated by commas or spaces: 'sun,rain,sun'"
+    )
+    parser.add_argument(
+        "--order",
+        metavar="A,B,C",
+        help="the states and their order, met in the prompt or not (default: those met, sorted)",
+    )
+    parser.add_argument("--csv", action="store_true", help="print estimator,token,probability at full precision")
+    return parser
+
+
+def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple[str, ...]]:
+    """Split a prompt into labels and list the states.
+
+    Parameters
+    ----------
+    prompt : str
+        Labels separated by commas or white space, or else one label a character.
+    order : str, optional
+        The states, comma-separated.
+
+    Returns
+    -------
+    tokens : list of str
+    labels : tuple of str
+        The K ≥ 2 states.
+
+    Raises
+    ------
+    InputError
+        If the prompt is empty, has an empty label, meets only one state and `order` names no others, or meets a
+        state that `order` lacks; or if `order` has an empty or repeated label.
+
+    Examples
+    --------
+    >>> read_prompt("ABA")
+    (['A', 'B', 'A'], ('A', 'B'))
+    """
+    text = prompt.strip()
+    if "," in text:
+        tokens = [part.strip() for part in text.split(",")]
+    else:
+        tokens = text.split() if re.search(r"\s", text) else list(text)
+    if not tokens:
+        raise InputError("the prompt is empty: give at least one token, as in ABACABADA")
+    if "" in tokens:
+        raise InputError(f"the prompt {prompt!r} has an empty label: put one label between commas")
+    if order is None:
+        labels = tuple(sorted(set(tokens)))
+    else:
+        labels = tuple(part.strip() for part in order.split(","))
+        if "" in labels or len(set(labels)) < len(labels):
+            raise InputError(f"--order {order!r} has an empty or repeated label: name each state once")
+        missing = [token for token in dict.fromkeys(tokens) if token not in labels]
+        if missing:
+            raise InputError(f"the prompt has {missing[0]!r}, which --order {order!r} lacks: add it there")
+    if len(labels) < 2:
+        raise InputError(
+            f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B"
+        )
+    return tokens, labels
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the predictions; return the exit status."""
+    options = _parser().parse_args(argv)
+    tokens, labels = read_prompt(options.prompt, options.order)
+    import numpy as np
+
+    from icl_estimators.estimators import check_predictions
+
+    encoded = np.array([[labels.index(token) for token in tokens]], dtype=np.int64)
+    estimators = make_estimators(options, n_states=len(labels), concentration=1.0)
+    rows = [
+        check_predictions(rule.predict_proba(encoded), (1, len(tokens), len(labels)), rule.name)[0, -1]
+        for rule in estimators
+    ]
+    if options.csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["estimator", "token", "probability"])
+        for rule, row in zip(estimators, rows, strict=True):
+            writer.writerows([rule.name, label, repr(float(p))] for label, p in zip(labels, row, strict=True))
+        return 0
+    from icl_estimators.estimators.induction_matrices import InductionMatrices
+    from icl_estimators.reporting.text import number, text_table
+
+    print(f"What comes after the last {tokens[-1]} of {_shown(tokens)}\n")
+    table = [[rule.name, *(number(p) for p in row)] for rule, row in zip(estimators, rows, strict=True)]
+    print(text_table(["estimator", *labels], table))
+    attention = InductionMatrices(len(labels), len(tokens), DISPLAY_BETA).run(encoded).attention[1][0, -1]
+    last = tokens[-1]
+    print(f"\nWhere the construction's second head looks from the last {last} (β = {DISPLAY_BETA:g}, ^: sentinel)")
+    _print_attention(["^", *tokens], attention.tolist())
+    return 0
+
+
+def _print_attention(tokens: list[str], weights: list[float], width: int = 76) -> None:
+    cells = [
+        (token, f"{weight:.2f}" if weight >= 0.005 else "·") for token, weight in zip(tokens, weights, strict=True)
+    ]
+    column = max(len(text) for cell in cells for text in cell) + 2
+    per_line = max(1, (width - 9) // column)
+    for first in range(0, len(cells), per_line):
+        part = cells[first : first + per_line]
+        print("token    " + "".join(token.rjust(column) for token, _ in part))
+        print("weight   " + "".join(weight.rjust(column) for _, weight in part))
+    looked_at = [i for i, weight in enumerate(weights) if weight >= 0.005]
+    if 0 in looked_at:
+        print(f"{tokens[-1]} was not there before: no match, so attention falls back to a uniform average")
+
+
+def _shown(tokens: list[str], longest: int = 60) -> str:
+    text = "".join(tokens) if all(len(token) == 1 for token in tokens) else " ".join(tokens)
+    return text if len(text) <= longest else "…" + text[-longest:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
