@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             writer.writerows([rule.name, label, repr(float(p))] for label, p in zip(labels, row, strict=True))
         return 0
     from icl_estimators.estimators.induction_matrices import InductionMatrices
-    from icl_estimators.reporting.text import number, text_table
+    from icl_estimators.text import number, text_table
 
     print(f"What comes after the last {tokens[-1]} of {_shown(tokens)}\n")
     table = [[rule.name, *(number(p) for p in row)] for rule, row in zip(estimators, rows, strict=True)]

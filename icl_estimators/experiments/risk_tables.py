@@ -1,0 +1,159 @@
+"""From the moments of a study to the rows of risk.csv and differences.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.experiments.risk import POSTERIOR_METRICS, RISK_METRICS, RiskMoments
+from icl_estimators.experiments.study import Study
+from icl_estimators.experiments.tables import Cell, Table
+from icl_estimators.inference import (
+    Intervals,
+    Moments,
+    band_note,
+    mean_intervals,
+    paired_differences,
+    proportion_intervals,
+    rao_blackwell_factors,
+    ratio_intervals,
+    simultaneous_band,
+)
+
+__all__ = ["NO_POSTERIOR", "context_labels", "difference_table", "interval_rows", "risk_table"]
+
+Array = NDArray[np.float64]
+
+NO_POSTERIOR = "undefined with a stationary start: the first token informs about the chain, its posterior is not exact"
+_CONDITIONAL = "conditional on a finite KL"
+_ALL_INFINITE = "KL is infinite in every sequence"
+_NO_RATIO_BAND = "no simultaneous band for a ratio"
+
+
+def context_labels(length: int) -> list[Cell]:
+    """Return 1 … T and `mean`, the labels of a summary's coordinates."""
+    return [*range(1, length + 1), "mean"]
+
+
+def risk_table(study: Study, moments: RiskMoments) -> Table:
+    """Return risk.csv: per estimator, metric and context length, and averaged over context lengths (`mean`)."""
+    rows: list[tuple[Cell, ...]] = []
+    for estimator in study.estimators:
+        for metric in RISK_METRICS:
+            rows += _metric_rows(study, moments, estimator.name, metric)
+            if metric == "kl_nats":
+                finite = ratio_intervals(moments.finite[estimator.name], level=study.level, empty=_ALL_INFINITE)
+                rows += interval_rows(
+                    study, estimator.name, "kl_finite_nats", finite, None, extra_note=_CONDITIONAL
+                )
+    return Table.of("risk", rows)
+
+
+def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> Iterator[tuple[Cell, ...]]:
+    if metric in POSTERIOR_METRICS and not study.exact_posterior:
+        size = study.length + 1
+        nothing = np.full(size, np.nan)
+        return interval_rows(
+            study,
+            name,
+            metric,
+            Intervals(nothing, nothing, nothing, nothing, study.chains, (NO_POSTERIOR,) * size),
+            None,
+        )
+    summary = moments.risk[name, metric]
+    if metric == "p_infinite":
+        intervals = proportion_intervals(
+            summary, sequences_per_chain=study.sequences_per_chain, level=study.level
+        )
+    else:
+        intervals = mean_intervals(summary, level=study.level)
+    return interval_rows(study, name, metric, intervals, summary)
+
+
+def interval_rows(
+    study: Study,
+    name: str,
+    metric: str,
+    intervals: Intervals,
+    summary: Moments | None,
+    *,
+    extra_note: str = "",
+    n_chains: int | None = None,
+    sequences_per_chain: int | None = None,
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of one estimator and metric; with `summary`, whose last coordinate is the mean, a band too."""
+    chains = study.chains if n_chains is None else n_chains
+    sequences = study.sequences_per_chain if sequences_per_chain is None else sequences_per_chain
+    size = study.length + 1
+    band_low, band_high = np.full(size, np.nan), np.full(size, np.nan)
+    caution = ""
+    if summary is not None:
+        band = simultaneous_band(summary.select(slice(0, study.length)), level=study.level)
+        band_low[:-1], band_high[:-1] = band.low, band.high
+        caution = band_note(chains)
+    for column, label in enumerate(context_labels(study.length)):
+        note = "; ".join(
+            part
+            for part in (
+                intervals.notes[column],
+                extra_note if np.isfinite(intervals.estimate[column]) else "",
+                caution if np.isfinite(band_low[column]) else "",
+            )
+            if part
+        )
+        yield (
+            name,
+            label,
+            metric,
+            float(intervals.estimate[column]),
+            float(intervals.se[column]),
+            float(intervals.low[column]),
+            float(intervals.high[column]),
+            float(band_low[column]),
+            float(band_high[column]),
+            chains,
+            chains * sequences,
+            note,
+        )
+
+
+def difference_table(study: Study, moments: RiskMoments) -> Table:
+    """Return differences.csv: each estimator less the reference, paired on the same draws."""
+    rows: list[tuple[Cell, ...]] = []
+    labels = context_labels(study.length)
+    for estimator in study.estimators:
+        for metric in RISK_METRICS:
+            key = (estimator.name, metric)
+            if key not in moments.differences:
+                if metric in POSTERIOR_METRICS and estimator.name != study.reference:
+                    rows += [
+                        (*_head(study, estimator.name, label, metric), *(np.nan,) * 7, NO_POSTERIOR)
+                        for label in labels
+                    ]
+                continue
+            result = paired_differences(moments.differences[key], level=study.level)
+            factor = np.full(len(labels), np.nan)
+            if metric == "regret_nats":
+                realised = moments.differences[estimator.name, "kl_nats"]
+                factor = rao_blackwell_factors(realised, moments.differences[key])
+            for column, label in enumerate(labels):
+                rows.append(
+                    (
+                        *_head(study, estimator.name, label, metric),
+                        float(result.difference[column]),
+                        float(result.se[column]),
+                        float(result.low[column]),
+                        float(result.high[column]),
+                        float(result.correlation[column]),
+                        float(result.variance_reduction[column]),
+                        float(factor[column]),
+                        result.notes[column],
+                    )
+                )
+    return Table.of("differences", rows)
+
+
+def _head(study: Study, name: str, label: Cell, metric: str) -> tuple[Cell, ...]:
+    return name, study.reference, label, metric
