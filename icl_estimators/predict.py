@@ -24,9 +24,7 @@ def _parser() -> Parser:
         epilog="example: python -m icl_estimators.predict ABACABADA",
         parents=[estimator_parent()],
     )
-    parser.add_argument(
-        "prompt", help="a character a token, or labels separated by commas or spaces: 'sun,rain,sun'"
-    )
+    parser.add_argument("prompt", help="a character a token, or labels separated by commas or spaces: 'sun,rain,sun'")
     parser.add_argument(
         "--order",
         metavar="A,B,C",
@@ -82,9 +80,7 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
         if missing:
             raise InputError(f"the prompt has {missing[0]!r}, which --order {order!r} lacks: add it there")
     if len(labels) < 2:
-        raise InputError(
-            f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B"
-        )
+        raise InputError(f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B")
     return tokens, labels
 
 

@@ -154,11 +154,11 @@ class ConstructionSoftmax:
         if not isinstance(direct_path, bool):
             raise InputError(f"direct_path must be true or false, not {direct_path!r}")
         self.direct_path = direct_path
-        given = gamma is not None
+        self.gamma_given = gamma is not None
         self.gamma = positive_real(
             DEFAULT_GAMMA[direct_path] if gamma is None else gamma, "gamma of construction-softmax"
         )
-        value = f":{self.gamma:g}" if given else ""
+        value = f":{self.gamma:g}" if self.gamma_given else ""
         self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:

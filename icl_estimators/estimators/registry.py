@@ -241,9 +241,7 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
             raise InputError(f"{parsed.text}: importing {parsed.head} failed: {error}") from error
         raise _unknown(parsed.head) from None
     except Exception as error:
-        raise InputError(
-            f"{parsed.text}: importing {parsed.head} failed: {type(error).__name__}: {error}"
-        ) from error
+        raise InputError(f"{parsed.text}: importing {parsed.head} failed: {type(error).__name__}: {error}") from error
     if not hasattr(module, parsed.value):
         raise InputError(f"{parsed.text}: module {parsed.head} has no attribute {parsed.value}")
     target = getattr(module, parsed.value)

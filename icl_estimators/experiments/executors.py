@@ -52,8 +52,8 @@ def in_order(
         package = pickle.dumps(shared)
     except Exception as error:
         raise InputError(
-            f"an estimator cannot be sent to worker processes ({type(error).__name__}: {error}): use --jobs 1, or define "
-            "its class at the top level of a module"
+            f"an estimator cannot be sent to worker processes ({type(error).__name__}: {error}): use --jobs 1, or "
+            "define its class at the top level of a module"
         ) from error
     # Spawned, not forked: a forked copy of a process with running threads can hang.
     pool = ProcessPoolExecutor(

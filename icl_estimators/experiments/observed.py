@@ -1,7 +1,7 @@
 """Prequential log loss on observed sequences, where no truth is known.
 
-Each token after the first is predicted from those before it: −log p̂(t_{n+1}). Counting rules use the whole history; every
-rule is also given only the last W tokens as a fresh prefix, recomputed at each step, so that a transformer of
+Each token after the first is predicted from those before it: −log p̂(t_{n+1}). Counting rules use the whole history;
+every rule is also given only the last W tokens as a fresh prefix, recomputed at each step, so that a transformer of
 length W and the others are compared on equal terms.
 """
 
@@ -57,9 +57,7 @@ def observed_losses(estimator: Estimator, sequence: NDArray[np.int64], window: i
         return np.empty(0)
 
     def predict(tokens: NDArray[np.int64]) -> Array:
-        return check_predictions(
-            estimator.predict_proba(tokens), (*tokens.shape, estimator.n_states), estimator.name
-        )
+        return check_predictions(estimator.predict_proba(tokens), (*tokens.shape, estimator.n_states), estimator.name)
 
     if window is None or window >= len(history):
         predictions = predict(history[None])[0]

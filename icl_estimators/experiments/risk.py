@@ -62,9 +62,7 @@ class RiskMoments:
             {key: moments.merge(other.risk[key]) for key, moments in self.risk.items()},
             {key: moments.merge(other.finite[key]) for key, moments in self.finite.items()},
             {key: moments.merge(other.differences[key]) for key, moments in self.differences.items()},
-            None
-            if self.martingale is None or other.martingale is None
-            else self.martingale.merge(other.martingale),
+            None if self.martingale is None or other.martingale is None else self.martingale.merge(other.martingale),
         )
 
 

@@ -29,7 +29,9 @@ Array = NDArray[np.float64]
 NO_POSTERIOR = "undefined with a stationary start: the first token informs about the chain, its posterior is not exact"
 _CONDITIONAL = "conditional on a finite KL"
 _ALL_INFINITE = "KL is infinite in every sequence"
-_NO_RATIO_BAND = "no simultaneous band for a ratio"
+_NO_MEAN_BAND = "no band: it runs over context lengths"
+_NO_RATIO_BAND = "no band for a ratio"
+_NO_SHARE_BAND = "no band for a share: see its Wilson interval"
 
 
 def context_labels(length: int) -> list[Cell]:
@@ -46,7 +48,7 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
             if metric == "kl_nats":
                 finite = ratio_intervals(moments.finite[estimator.name], level=study.level, empty=_ALL_INFINITE)
                 rows += interval_rows(
-                    study, estimator.name, "kl_finite_nats", finite, None, extra_note=_CONDITIONAL
+                    study, estimator.name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}"
                 )
     return Table.of("risk", rows)
 
@@ -60,16 +62,13 @@ def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> 
             name,
             metric,
             Intervals(nothing, nothing, nothing, nothing, study.chains, (NO_POSTERIOR,) * size),
-            None,
+            "",
         )
     summary = moments.risk[name, metric]
     if metric == "p_infinite":
-        intervals = proportion_intervals(
-            summary, sequences_per_chain=study.sequences_per_chain, level=study.level
-        )
-    else:
-        intervals = mean_intervals(summary, level=study.level)
-    return interval_rows(study, name, metric, intervals, summary)
+        shares = proportion_intervals(summary, sequences_per_chain=study.sequences_per_chain, level=study.level)
+        return interval_rows(study, name, metric, shares, _NO_SHARE_BAND)
+    return interval_rows(study, name, metric, mean_intervals(summary, level=study.level), summary)
 
 
 def interval_rows(
@@ -77,32 +76,30 @@ def interval_rows(
     name: str,
     metric: str,
     intervals: Intervals,
-    summary: Moments | None,
+    band: Moments | str,
     *,
-    extra_note: str = "",
     n_chains: int | None = None,
     sequences_per_chain: int | None = None,
 ) -> Iterator[tuple[Cell, ...]]:
-    """Yield the rows of one estimator and metric; with `summary`, whose last coordinate is the mean, a band too."""
+    """Yield the rows of one estimator and metric, context lengths 1 … T and their mean.
+
+    `band` is what the band along context length is made of, or the reason why there is none.
+    """
     chains = study.chains if n_chains is None else n_chains
     sequences = study.sequences_per_chain if sequences_per_chain is None else sequences_per_chain
     size = study.length + 1
     band_low, band_high = np.full(size, np.nan), np.full(size, np.nan)
-    caution = ""
-    if summary is not None:
-        band = simultaneous_band(summary.select(slice(0, study.length)), level=study.level)
-        band_low[:-1], band_high[:-1] = band.low, band.high
-        caution = band_note(chains)
+    band_notes = [band if isinstance(band, str) else _NO_MEAN_BAND] * size
+    if isinstance(band, Moments):
+        curve = simultaneous_band(band.select(slice(0, study.length)), level=study.level)
+        band_low[:-1], band_high[:-1] = curve.low, curve.high
+        band_notes[:-1] = [
+            band_note(chains) if np.isfinite(low) else ""  # the interval's note says why there is none
+            for low in curve.low
+        ]
     for column, label in enumerate(context_labels(study.length)):
-        note = "; ".join(
-            part
-            for part in (
-                intervals.notes[column],
-                extra_note if np.isfinite(intervals.estimate[column]) else "",
-                caution if np.isfinite(band_low[column]) else "",
-            )
-            if part
-        )
+        finite = np.isfinite(intervals.estimate[column])
+        notes = (intervals.notes[column], band_notes[column] if finite else "")
         yield (
             name,
             label,
@@ -115,7 +112,7 @@ def interval_rows(
             float(band_high[column]),
             chains,
             chains * sequences,
-            note,
+            "; ".join(note for note in notes if note),
         )
 
 
@@ -129,8 +126,7 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
             if key not in moments.differences:
                 if metric in POSTERIOR_METRICS and estimator.name != study.reference:
                     rows += [
-                        (*_head(study, estimator.name, label, metric), *(np.nan,) * 7, NO_POSTERIOR)
-                        for label in labels
+                        (*_head(study, estimator.name, label, metric), *(np.nan,) * 7, NO_POSTERIOR) for label in labels
                     ]
                 continue
             result = paired_differences(moments.differences[key], level=study.level)

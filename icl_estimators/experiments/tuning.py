@@ -12,8 +12,8 @@ from icl_estimators.estimators.construction import induction_path
 
 __all__ = ["tune_gamma"]
 
-TUNING_CHAINS = 400
-TUNING_SEQUENCES = 5
+TUNING_CHAINS = 2000
+TUNING_SEQUENCES = 1
 _LOG_GAMMA_BOUNDS = (np.log(1e-3), np.log(1e3))
 
 

@@ -116,9 +116,7 @@ def mean_intervals(moments: Moments, *, level: float = 0.95, undefined: str = ""
     estimate, se = moments.mean, moments.standard_error
     margin = se * t_quantile(0.5 + 0.5 * level, max(moments.count - 1, 1))
     centre = np.where(np.isfinite(estimate), estimate, np.nan)
-    return Intervals(
-        estimate, se, centre - margin, centre + margin, moments.count, moment_notes(moments, undefined)
-    )
+    return Intervals(estimate, se, centre - margin, centre + margin, moments.count, moment_notes(moments, undefined))
 
 
 def required_chains(moments: Moments, target_se: float) -> Array:
