@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
     from icl_estimators.chains import ChainLaw
-    from icl_estimators.experiments.compare import design_options, run_study, study_estimators
+    from icl_estimators.experiments.compare import design_options, run_study, study_estimators, training_runs
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.study import Study
 
@@ -113,8 +113,11 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
         length=options.length,
         chains=options.chains,
         sequences_per_chain=options.sequences_per_chain,
+        decomposition_chains=options.decomposition_chains,
+        decomposition_sequences=options.decomposition_sequences,
         seed=options.seed,
         level=options.level,
+        checkpoints=training_runs(made),
     )
     check_folder(options.out, {"options": design_options(study)}, force=options.force)
     with progress_reports(quiet=options.quiet) as progress:

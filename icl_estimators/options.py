@@ -135,6 +135,20 @@ def sampling_parent() -> Parser:
         "--sequences-per-chain", type=count, default=10, metavar="S", help="sequences of each chain (default 10)"
     )
     parent.add_argument(
+        "--decomposition-chains",
+        type=natural,
+        default=500,
+        metavar="R",
+        help="chains of the nested design for bias and variance; 0 leaves it out (default 500)",
+    )
+    parent.add_argument(
+        "--decomposition-sequences",
+        type=count,
+        default=64,
+        metavar="S",
+        help="sequences of each of them, at least 2 (default 64)",
+    )
+    parent.add_argument(
         "--length",
         type=count,
         default=100,

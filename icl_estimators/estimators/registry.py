@@ -218,6 +218,7 @@ def get_all(
                 estimator = get(spec, n_states=n_states, checkpoint=checkpoint, **options)
                 if len(weights) > 1:
                     estimator.name = f"{estimator.name}:{Path(checkpoint).stem}"
+                    estimator.training_run = True  # type: ignore[attr-defined]
                 made.append(estimator)
         except UnsupportedStates as error:
             if specs is not None:

@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
 from icl_estimators.estimators import Estimator, check_estimator, get, get_all
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.experiments.attention import attention_example_table, attention_table
+from icl_estimators.experiments.checks import check_table
+from icl_estimators.experiments.circuit import circuit_table
+from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.executors import in_order
 from icl_estimators.experiments.risk import RiskMoments, risk_block
-from icl_estimators.experiments.risk_tables import difference_table, risk_table
+from icl_estimators.experiments.risk_tables import (
+    decomposition_table,
+    difference_table,
+    risk_table,
+    signed_bias_table,
+)
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.summary import summary_text
 from icl_estimators.experiments.tables import Table
 from icl_estimators.experiments.tuning import tune_gamma
-from icl_estimators.validation import InputError
+from icl_estimators.files import sha256
+from icl_estimators.inference import required_chains
+from icl_estimators.validation import positive_int
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Progress", "compare", "run_study", "study_estimators"]
+__all__ = [
+    "Comparison",
+    "Progress",
+    "compare",
+    "design_options",
+    "run_study",
+    "study_estimators",
+    "training_runs",
+]
+
+
+class _CanMerge(Protocol):
+    def merge(self, other: Self) -> Self: ...
+
+
+Mergeable = TypeVar("Mergeable", bound=_CanMerge)
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, units done, and units in all."""
 
+_TARGETS = (1e-3, 1e-4)
 _WORTH_PROCESSES = 5000  # sequences below which starting processes costs more than it saves
 
 
@@ -87,6 +115,8 @@ def compare(
     checkpoints: Sequence[str | os.PathLike[str]] = (),
     chains: int = 2000,
     sequences_per_chain: int = 10,
+    decomposition_chains: int = 500,
+    decomposition_sequences: int = 64,
     length: int = 100,
     states: int = 3,
     concentration: float = 1.0,
@@ -109,6 +139,8 @@ def compare(
         Trained transformers; by default the one that ships for this K.
     chains, sequences_per_chain : int
         R ≥ 2 independent chains, S ≥ 1 sequences of each.
+    decomposition_chains, decomposition_sequences : int
+        The nested design of bias and variance, on chains of its own; 0 chains leave it out.
     length : int
         T ≥ 1 tokens are read.
     states : int
@@ -141,7 +173,7 @@ def compare(
 
     Examples
     --------
-    >>> result = compare(["bigram", "add-one"], chains=100, sequences_per_chain=1, length=12)
+    >>> result = compare(["bigram", "add-one"], chains=100, sequences_per_chain=1, length=12, decomposition_chains=0)
     >>> result.risk.query("estimator == 'add-one' and context_length == 1 and metric == 'regret_nats'").estimate.item()
     0.0
     """
@@ -156,8 +188,11 @@ def compare(
         length=length,
         chains=chains,
         sequences_per_chain=sequences_per_chain,
+        decomposition_chains=decomposition_chains,
+        decomposition_sequences=decomposition_sequences,
         seed=seed,
         level=level,
+        checkpoints=training_runs(made),
     )
     return run_study(study, jobs=jobs, progress=progress)
 
@@ -207,6 +242,12 @@ def study_estimators(
     return tuple(made), reference
 
 
+def training_runs(estimators: Iterable[Estimator]) -> tuple[str, ...]:
+    """Return the names of the estimators that are training runs of one recipe, if there are two or more."""
+    names = tuple(rule.name for rule in estimators if getattr(rule, "training_run", False))
+    return names if len(names) > 1 else ()
+
+
 def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
     """Run a study and make its tables.
 
@@ -215,20 +256,32 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     InputError, ContractError
         As :func:`compare`.
     """
-    if jobs < 1:
-        raise InputError(f"jobs must be at least 1, not {jobs}")
+    jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
     report = progress or (lambda what, done, total: None)
     study, gammas = _tuned(study)
-    moments = _risk_moments(study, jobs, report)
-    tables = {"risk": risk_table(study, moments), "differences": difference_table(study, moments)}
+    risk = _risk_moments(study, jobs, report)
+    decomposition = _decomposition_moments(study, jobs, report)
+    circuit, scales = circuit_table(study)
+    tables: dict[str, Table | None] = {
+        "risk": risk_table(study, risk),
+        "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
+        "signed_bias": signed_bias_table(study, risk),
+        "differences": difference_table(study, risk),
+        "attention": attention_table(study),
+        "attention_example": attention_example_table(study),
+        "circuit": circuit,
+        "checks": check_table(study, risk, decomposition),
+    }
     run = {
         "options": design_options(study),
         "tuned_gamma": gammas,
-        "streams": {"risk": "risk", "tuning": "tuning"},
+        "nearest_construction": scales,
+        "chains_for_target_se": _chains_needed(study, risk),
+        "streams": ["risk", "decomposition", "tuning", "example"],
         "wall_time_s": time.perf_counter() - began,
     }
-    return Comparison(tables, run)
+    return Comparison({name: table for name, table in tables.items() if table is not None}, run)
 
 
 def design_options(study: Study) -> dict[str, Any]:
@@ -238,12 +291,20 @@ def design_options(study: Study) -> dict[str, Any]:
         "reference": study.reference,
         "chains": study.chains,
         "sequences_per_chain": study.sequences_per_chain,
+        "decomposition_chains": study.decomposition_chains,
+        "decomposition_sequences": study.decomposition_sequences,
         "length": study.length,
         "states": study.law.n_states,
         "concentration": study.law.concentration,
         "start": study.law.start,
         "seed": study.seed,
         "level": study.level,
+        "checkpoints": list(study.checkpoints),
+        "weights": {
+            estimator.name: sha256(estimator.checkpoint)
+            for estimator in study.estimators
+            if hasattr(estimator, "checkpoint")
+        },
     }
 
 
@@ -263,14 +324,52 @@ def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
 
 
 def _risk_moments(study: Study, jobs: int, progress: Progress) -> RiskMoments:
-    tasks = list(blocks(study.chains, study.sequences_per_chain))
-    if study.chains * study.sequences_per_chain < _WORTH_PROCESSES:
-        jobs = 1
-    whole: RiskMoments | None = None
-    done = 0
-    for task, part in zip(tasks, in_order(risk_block, study, tasks, jobs=jobs), strict=True):
-        whole = part if whole is None else whole.merge(part)
-        done += len(task)
-        progress("risk", done, study.chains)
+    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, jobs, progress)
     assert whole is not None  # a study has at least two chains
     return whole
+
+
+def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> DecompositionMoments | None:
+    return _merged(
+        "decomposition",
+        decomposition_block,
+        study,
+        study.decomposition_chains,
+        study.decomposition_sequences,
+        jobs,
+        progress,
+    )
+
+
+def _merged(
+    what: str,
+    work: Callable[[Study, range], Mergeable],
+    study: Study,
+    chains: int,
+    sequences: int,
+    jobs: int,
+    progress: Progress,
+) -> Mergeable | None:
+    """Run a design's blocks and merge them in chain order; None if it has no chains."""
+    tasks = list(blocks(chains, sequences))
+    if chains * sequences < _WORTH_PROCESSES:
+        jobs = 1
+    whole: Mergeable | None = None
+    done = 0
+    for task, part in zip(tasks, in_order(work, study, tasks, jobs=jobs), strict=True):
+        whole = part if whole is None else whole.merge(part)
+        done += len(task)
+        progress(what, done, chains)
+    return whole
+
+
+def _chains_needed(study: Study, risk: RiskMoments) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return how many chains bring the SE of each estimator's mean KL and mean regret down to a target, in nats."""
+    needed: dict[str, dict[str, dict[str, float | None]]] = {}
+    for (name, metric), moments in risk.risk.items():
+        if metric in ("kl_nats", "regret_nats"):
+            counts = {f"{target:g}": required_chains(moments.select([study.length]), target)[0] for target in _TARGETS}
+            needed.setdefault(name, {})[metric] = {
+                target: None if math.isnan(count) else float(count) for target, count in counts.items()
+            }
+    return needed

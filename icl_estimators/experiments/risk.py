@@ -7,11 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.chains import posterior_kl_floor, posterior_predictive, sample_chains, transition_counts
+from icl_estimators.chains import (
+    posterior_kl_floor,
+    posterior_predictive,
+    sample_chains,
+    start_probabilities,
+    transition_counts,
+)
 from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.study import UNIT, Study
-from icl_estimators.inference import Moments, PairMoments, RatioMoments, chain_values, merge_in_order, with_mean
+from icl_estimators.inference import (
+    Cells,
+    Moments,
+    PairMoments,
+    RatioMoments,
+    chain_values,
+    merge_in_order,
+    signed_bias_moments,
+    with_mean,
+)
 
 __all__ = ["POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
 
@@ -47,6 +62,8 @@ class RiskMoments:
         Of the sum of finite KL over the count of finite KL.
     differences : dict of (estimator, metric) to PairMoments
         The estimator against the reference, `p_infinite` left out.
+    signed_bias : dict of estimator to RatioMoments
+        Context length by bin of the true probability; single estimators only.
     martingale : Moments or None
         Of realised KL of Bayes less ρ; None where the posterior is not exact.
     """
@@ -54,6 +71,7 @@ class RiskMoments:
     risk: dict[tuple[str, str], Moments]
     finite: dict[str, RatioMoments]
     differences: dict[tuple[str, str], PairMoments]
+    signed_bias: dict[str, RatioMoments]
     martingale: Moments | None
 
     def merge(self, other: RiskMoments) -> RiskMoments:
@@ -91,23 +109,55 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         bayes = posterior_predictive(counts, study.law.concentration)
         floor = posterior_kl_floor(counts, study.law.concentration)
     n_chains = len(chains)
-    values: dict[str, dict[str, Array]] = {}
-    finite: dict[str, tuple[Array, Array]] = {}
+    units = [slice(first, min(first + UNIT, n_chains)) for first in range(0, n_chains, UNIT)]
+    start = start_probabilities(sample.transition, study.law.start)
+    cells = [Cells.of(sample.tokens[unit, :, :-1], sample.transition[unit], start[unit]) for unit in units]
+    chain: dict[str, _ChainValues] = {}
+    bias: dict[str, list[RatioMoments]] = {}
     for estimator in study.estimators:
         predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
         by_sequence = _losses(predictions, truth, targets, bayes, floor)
-        values[estimator.name] = {
-            metric: with_mean(chain_values(loss, n_chains)) for metric, loss in by_sequence.items()
-        }
-        kl = by_sequence["kl_nats"]
-        is_finite = np.isfinite(kl)
-        numerator = with_mean(chain_values(np.where(is_finite, kl, 0.0), n_chains))
-        finite[estimator.name] = numerator, with_mean(chain_values(is_finite.astype(np.float64), n_chains))
+        chain[estimator.name] = _ChainValues.of(by_sequence, n_chains)
+        by_chain = predictions.reshape(n_chains, study.sequences_per_chain, *predictions.shape[1:])
+        bias[estimator.name] = [
+            signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
+        ]
+    if study.checkpoints:
+        chain[study.recipe] = _ChainValues.average([chain[name] for name in study.checkpoints])
     martingale = None
     if bayes is not None and floor is not None:
         martingale = with_mean(chain_values(kl_divergence(truth, bayes) - floor, n_chains))
-    units = [slice(first, first + UNIT) for first in range(0, n_chains, UNIT)]
-    return merge_in_order(_summary(values, finite, martingale, study.reference, unit) for unit in units)
+    return merge_in_order(
+        _summary(chain, {name: parts[i] for name, parts in bias.items()}, martingale, study.reference, unit)
+        for i, unit in enumerate(units)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ChainValues:
+    """One number per chain and context length (and their mean), shape (R, T + 1), of one estimator."""
+
+    metrics: dict[str, Array]
+    finite_sum: Array
+    finite_count: Array
+
+    @classmethod
+    def of(cls, losses: dict[str, Array], n_chains: int) -> _ChainValues:
+        finite = np.isfinite(losses["kl_nats"])
+        return cls(
+            {metric: with_mean(chain_values(loss, n_chains)) for metric, loss in losses.items()},
+            with_mean(chain_values(np.where(finite, losses["kl_nats"], 0.0), n_chains)),
+            with_mean(chain_values(finite.astype(np.float64), n_chains)),
+        )
+
+    @classmethod
+    def average(cls, runs: list[_ChainValues]) -> _ChainValues:
+        """Average the metrics of several training runs, not the metric of averaged predictions."""
+        return cls(
+            {metric: np.mean([run.metrics[metric] for run in runs], axis=0) for metric in runs[0].metrics},
+            np.mean([run.finite_sum for run in runs], axis=0),
+            np.mean([run.finite_count for run in runs], axis=0),
+        )
 
 
 def _losses(
@@ -130,25 +180,29 @@ def _losses(
 
 
 def _summary(
-    values: dict[str, dict[str, Array]],
-    finite: dict[str, tuple[Array, Array]],
+    chain: dict[str, _ChainValues],
+    signed_bias: dict[str, RatioMoments],
     martingale: Array | None,
     reference: str,
     unit: slice,
 ) -> RiskMoments:
     return RiskMoments(
         risk={
-            (name, metric): Moments.of(chain[unit])
-            for name, by_metric in values.items()
-            for metric, chain in by_metric.items()
+            (name, metric): Moments.of(values[unit])
+            for name, of_name in chain.items()
+            for metric, values in of_name.metrics.items()
         },
-        finite={name: RatioMoments.of(top[unit], bottom[unit]) for name, (top, bottom) in finite.items()},
+        finite={
+            name: RatioMoments.of(of_name.finite_sum[unit], of_name.finite_count[unit])
+            for name, of_name in chain.items()
+        },
         differences={
-            (name, metric): PairMoments.of(chain[unit], values[reference][metric][unit])
-            for name, by_metric in values.items()
+            (name, metric): PairMoments.of(values[unit], chain[reference].metrics[metric][unit])
+            for name, of_name in chain.items()
             if name != reference
-            for metric, chain in by_metric.items()
+            for metric, values in of_name.metrics.items()
             if metric != "p_infinite"
         },
+        signed_bias=signed_bias,
         martingale=None if martingale is None else Moments.of(martingale[unit], full=False),
     )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, DecompositionMoments
 from icl_estimators.experiments.risk import POSTERIOR_METRICS, RISK_METRICS, RiskMoments
 from icl_estimators.experiments.study import Study
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import (
+    BIN_EDGES,
+    EMPTY_BIN,
     Intervals,
     Moments,
     band_note,
@@ -20,9 +25,18 @@ from icl_estimators.inference import (
     rao_blackwell_factors,
     ratio_intervals,
     simultaneous_band,
+    two_way_intervals,
 )
 
-__all__ = ["NO_POSTERIOR", "context_labels", "difference_table", "interval_rows", "risk_table"]
+__all__ = [
+    "NO_POSTERIOR",
+    "context_labels",
+    "decomposition_table",
+    "difference_table",
+    "interval_rows",
+    "risk_table",
+    "signed_bias_table",
+]
 
 Array = NDArray[np.float64]
 
@@ -31,6 +45,7 @@ _CONDITIONAL = "conditional on a finite KL"
 _ALL_INFINITE = "KL is infinite in every sequence"
 _NO_MEAN_BAND = "no band: it runs over context lengths"
 _NO_RATIO_BAND = "no band for a ratio"
+_NO_RECIPE_BAND = "no band over two ways"
 _NO_SHARE_BAND = "no band for a share: see its Wilson interval"
 
 
@@ -42,15 +57,26 @@ def context_labels(length: int) -> list[Cell]:
 def risk_table(study: Study, moments: RiskMoments) -> Table:
     """Return risk.csv: per estimator, metric and context length, and averaged over context lengths (`mean`)."""
     rows: list[tuple[Cell, ...]] = []
-    for estimator in study.estimators:
+    for name in study.names:
         for metric in RISK_METRICS:
-            rows += _metric_rows(study, moments, estimator.name, metric)
+            rows += _metric_rows(study, moments, name, metric)
             if metric == "kl_nats":
-                finite = ratio_intervals(moments.finite[estimator.name], level=study.level, empty=_ALL_INFINITE)
-                rows += interval_rows(
-                    study, estimator.name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}"
-                )
+                finite = ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
+                rows += interval_rows(study, name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
+        if name == study.recipe:
+            rows += _recipe_rows(study, moments)
     return Table.of("risk", rows)
+
+
+def _recipe_rows(study: Study, moments: RiskMoments) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of `transformer:recipe`: the mean over training runs, with runs and chains both as samples."""
+    for metric in RISK_METRICS:
+        if (study.recipe, metric) not in moments.risk:
+            continue
+        runs = [moments.risk[name, metric] for name in study.checkpoints]
+        intervals = two_way_intervals(runs, moments.risk[study.recipe, metric], level=study.level)
+        note = f"two-way over {len(runs)} training seeds and {study.chains:,} chains, t with {len(runs) - 1} degrees"
+        yield from interval_rows(study, f"{study.recipe}:recipe", metric, intervals, f"{note}; {_NO_RECIPE_BAND}")
 
 
 def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> Iterator[tuple[Cell, ...]]:
@@ -132,12 +158,12 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
             result = paired_differences(moments.differences[key], level=study.level)
             factor = np.full(len(labels), np.nan)
             if metric == "regret_nats":
-                realised = moments.differences[estimator.name, "kl_nats"]
+                realised = moments.differences[name, "kl_nats"]
                 factor = rao_blackwell_factors(realised, moments.differences[key])
             for column, label in enumerate(labels):
                 rows.append(
                     (
-                        *_head(study, estimator.name, label, metric),
+                        *_head(study, name, label, metric),
                         float(result.difference[column]),
                         float(result.se[column]),
                         float(result.low[column]),
@@ -149,6 +175,55 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
                     )
                 )
     return Table.of("differences", rows)
+
+
+def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
+    """Return signed_bias.csv: mean of p̂_w − P_vw where P_vw lies in a bin, by context length and pooled (`mean`)."""
+    rows: list[tuple[Cell, ...]] = []
+    labels = context_labels(study.length)
+    edges = list(pairwise(BIN_EDGES.tolist()))
+    for estimator in study.estimators:
+        result = ratio_intervals(moments.signed_bias[estimator.name], level=study.level, empty=EMPTY_BIN)
+        for index, (label, (low, high)) in enumerate(product(labels, edges)):
+            rows.append(
+                (
+                    estimator.name,
+                    label,
+                    low,
+                    high,
+                    float(result.estimate[index]),
+                    float(result.se[index]),
+                    float(result.low[index]),
+                    float(result.high[index]),
+                    study.chains,
+                    result.notes[index],
+                )
+            )
+    return Table.of("signed_bias", rows)
+
+
+def decomposition_table(study: Study, moments: DecompositionMoments) -> Table:
+    """Return decomposition.csv: bias², variance and their sum, in squared error and in KL."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in study.names:
+        for metric in DECOMPOSITION_METRICS:
+            if (name, metric) not in moments.parts:
+                continue
+            summary = moments.parts[name, metric]
+            intervals = mean_intervals(summary, level=study.level)
+            if metric.startswith("kl_"):
+                notes = zip(intervals.notes, moments.tallies[name].notes(), strict=True)
+                intervals = replace(intervals, notes=tuple("; ".join(filter(None, pair)) for pair in notes))
+            rows += interval_rows(
+                study,
+                name,
+                metric,
+                intervals,
+                summary,
+                n_chains=study.decomposition_chains,
+                sequences_per_chain=study.decomposition_sequences,
+            )
+    return Table.of("decomposition", rows)
 
 
 def _head(study: Study, name: str, label: Cell, metric: str) -> tuple[Cell, ...]:

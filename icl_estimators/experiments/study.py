@@ -39,6 +39,8 @@ class Study:
         Of all streams.
     level : float
         Confidence level of intervals and bands.
+    checkpoints : tuple of str
+        Names of two or more of the estimators that are training runs of one recipe: they also get rows together.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class Study:
     decomposition_sequences: int = 64
     seed: int = 0
     level: float = 0.95
+    checkpoints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         positive_int(self.length, "length")
@@ -93,6 +96,19 @@ class Study:
     def n_states(self) -> int:
         """K."""
         return self.law.n_states
+
+    @property
+    def recipe(self) -> str:
+        """What the mean over training runs is called."""
+        return self.checkpoints[0].partition(":")[0] if self.checkpoints else ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all that has rows: the estimators and, after its training runs, their mean."""
+        names = [estimator.name for estimator in self.estimators]
+        if self.checkpoints:
+            names.insert(names.index(self.checkpoints[-1]) + 1, self.recipe)
+        return tuple(names)
 
     @property
     def exact_posterior(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -12,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["provenance", "sha256"]
+from icl_estimators.files import sha256
+
+__all__ = ["provenance"]
 
 _LIBRARIES = ("numpy", "scipy", "pandas", "statsmodels", "torch", "matplotlib")
 
@@ -38,12 +39,6 @@ def provenance(module: str, argv: Sequence[str], inputs: Iterable[str | os.PathL
         "platform": platform.platform(),
         "inputs": {Path(path).name: sha256(path) for path in inputs},
     }
-
-
-def sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _version(distribution: str) -> str | None:
