@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import functools
+import io
 import os
 import sys
 import time
@@ -63,8 +65,13 @@ def command(body: Main) -> Main:
     @functools.wraps(body)
     def main(argv: Sequence[str] | None = None) -> int:
         program = body.__module__.rpartition(".")[2] if body.__module__ != "__main__" else Path(sys.argv[0]).stem
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal that has no α still gets its table
+                stream.reconfigure(errors="backslashreplace")
         try:
-            return body(argv)
+            status = body(argv)
+            sys.stdout.flush()  # here, where a full disk or a closed pipe can still be answered
+            return status
         except InputError as error:
             print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
@@ -72,17 +79,29 @@ def command(body: Main) -> Main:
             print(f"{program}: interrupted", file=sys.stderr)
             return 130
         except BrokenPipeError:  # the reader of a pipe has seen enough, as in `… | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return 0
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            print(f"{program}: {error.strerror}: make room and run it again", file=sys.stderr)
+            _drop_output()
+            return 2
 
     return main
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from failing once more when it flushes standard output at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _number(text: str, convert: Callable[[str], float], check: Callable[..., float], name: str) -> float:
     try:
         value = convert(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+        kind = "an integer" if convert is int else "a number"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}") from None
     try:
         return check(value, name)
     except InputError as error:

@@ -15,6 +15,9 @@ __all__ = ["main", "read_prompt"]
 DISPLAY_BETA = 50.0
 """β at which the construction's attention is shown: saturated to the last printed digit."""
 
+LONGEST_DISPLAY = 200
+"""The longest prompt whose attention is shown: the matrices have as many rows as it has tokens."""
+
 
 def _parser() -> Parser:
     parser = Parser(
@@ -24,7 +27,11 @@ def _parser() -> Parser:
         epilog="example: python -m icl_estimators.predict ABACABADA",
         parents=[estimator_parent()],
     )
-    parser.add_argument("prompt", help="a character a token, or labels separated by commas or spaces: 'sun,rain,sun'")
+    parser.add_argument(
+        "prompt",
+        help="a character a token, or labels separated by commas or spaces: 'sun,rain,sun' (after -- if it begins "
+        "with a dash)",
+    )
     parser.add_argument(
         "--order",
         metavar="A,B,C",
@@ -42,7 +49,7 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     prompt : str
         Labels separated by commas or white space, or else one label a character.
     order : str, optional
-        The states, comma-separated.
+        The states, written likewise.
 
     Returns
     -------
@@ -61,11 +68,7 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     >>> read_prompt("ABA")
     (['A', 'B', 'A'], ('A', 'B'))
     """
-    text = prompt.strip()
-    if "," in text:
-        tokens = [part.strip() for part in text.split(",")]
-    else:
-        tokens = text.split() if re.search(r"\s", text) else list(text)
+    tokens = _labels(prompt)
     if not tokens:
         raise InputError("the prompt is empty: give at least one token, as in ABACABADA")
     if "" in tokens:
@@ -73,8 +76,8 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     if order is None:
         labels = tuple(sorted(set(tokens)))
     else:
-        labels = tuple(part.strip() for part in order.split(","))
-        if "" in labels or len(set(labels)) < len(labels):
+        labels = tuple(_labels(order))
+        if not labels or "" in labels or len(set(labels)) < len(labels):
             raise InputError(f"--order {order!r} has an empty or repeated label: name each state once")
         missing = [token for token in dict.fromkeys(tokens) if token not in labels]
         if missing:
@@ -82,6 +85,13 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     if len(labels) < 2:
         raise InputError(f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B")
     return tokens, labels
+
+
+def _labels(text: str) -> list[str]:
+    text = text.strip()
+    if "," in text:
+        return [part.strip() for part in text.split(",")]
+    return text.split() if re.search(r"\s", text) else list(text)
 
 
 @command
@@ -105,32 +115,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         for rule, row in zip(estimators, rows, strict=True):
             writer.writerows([rule.name, label, repr(float(p))] for label, p in zip(labels, row, strict=True))
         return 0
-    from icl_estimators.estimators.induction_matrices import InductionMatrices
     from icl_estimators.text import number, text_table
 
     print(f"What comes after the last {tokens[-1]} of {_shown(tokens)}\n")
     table = [[rule.name, *(number(p) for p in row)] for rule, row in zip(estimators, rows, strict=True)]
     print(text_table(["estimator", *labels], table))
+    if len(tokens) > LONGEST_DISPLAY:
+        print(
+            f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}."
+        )
+        return 0
+    from icl_estimators.estimators.induction_matrices import InductionMatrices
+
     attention = InductionMatrices(len(labels), len(tokens), DISPLAY_BETA).run(encoded).attention[1][0, -1]
     last = tokens[-1]
     print(f"\nWhere the construction's second head looks from the last {last} (β = {DISPLAY_BETA:g}, ^: sentinel)")
     _print_attention(["^", *tokens], attention.tolist())
+    if last not in tokens[:-1]:
+        print(f"{last} was not there before: no match, so attention falls back to a uniform average")
     return 0
 
 
 def _print_attention(tokens: list[str], weights: list[float], width: int = 76) -> None:
+    from icl_estimators.text import columns_of
+
     cells = [
-        (token, f"{weight:.2f}" if weight >= 0.005 else "·") for token, weight in zip(tokens, weights, strict=True)
+        "·" if weight < 1e-6 else f"{weight:.2f}" if weight >= 0.005 else f"{weight:.0e}" for weight in weights
     ]
-    column = max(len(text) for cell in cells for text in cell) + 2
+    column = max(map(columns_of, (*tokens, *cells))) + 2
     per_line = max(1, (width - 9) // column)
     for first in range(0, len(cells), per_line):
-        part = cells[first : first + per_line]
-        print("token    " + "".join(token.rjust(column) for token, _ in part))
-        print("weight   " + "".join(weight.rjust(column) for _, weight in part))
-    looked_at = [i for i, weight in enumerate(weights) if weight >= 0.005]
-    if 0 in looked_at:
-        print(f"{tokens[-1]} was not there before: no match, so attention falls back to a uniform average")
+        for title, row in (("token    ", tokens), ("weight   ", cells)):
+            print(
+                title + "".join(" " * (column - columns_of(cell)) + cell for cell in row[first : first + per_line])
+            )
 
 
 def _shown(tokens: list[str], longest: int = 60) -> str:

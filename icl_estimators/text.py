@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["number", "text_table"]
+__all__ = ["columns_of", "number", "text_table"]
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -34,7 +34,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: in
     add-one  0.4
     """
     columns = list(zip(header, *rows, strict=True))
-    widths = [max(map(_width, column)) for column in columns]
+    widths = [max(map(columns_of, column)) for column in columns]
     lines = [header, ["-" * width for width in widths], *rows]
     return "\n".join(
         "  ".join(
@@ -46,10 +46,16 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: in
 
 
 def _pad(cell: str, width: int, *, to_left: bool) -> str:
-    space = " " * (width - _width(cell))
+    space = " " * (width - columns_of(cell))
     return cell + space if to_left else space + cell
 
 
-def _width(text: str) -> int:
-    """Count the terminal columns of `text`: wide characters take two, combining marks none."""
+def columns_of(text: str) -> int:
+    """Count the terminal columns of `text`: wide characters take two, combining marks none.
+
+    Examples
+    --------
+    >>> columns_of("AB"), columns_of("日本")
+    (2, 4)
+    """
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -54,7 +54,7 @@ def positive_real(value: float, name: str) -> float:
     Raises
     ------
     InputError
-        If `value` is not a number, is NaN or infinite, or is not above 0.
+        If `value` is not a number (text and true/false are none), is NaN or infinite, or is not above 0.
 
     Examples
     --------
@@ -62,6 +62,8 @@ def positive_real(value: float, name: str) -> float:
     0.5
     """
     try:
+        if isinstance(value, (bool, np.bool_, str, bytes)):  # float() would take "0.5" and True
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number above 0, not {value!r}") from None
@@ -122,10 +124,10 @@ def as_tokens(tokens: ArrayLike, n_states: int) -> NDArray[np.int64]:
         array: NDArray[Any] = np.asarray(tokens)
     except ValueError:
         raise InputError("tokens must be a rectangular (N, T) array: the sequences differ in length") from None
-    if array.ndim != 2:
-        raise InputError(f"tokens must have shape (N, T), not {array.shape}: wrap one sequence as tokens[None, :]")
     if array.size == 0:
         raise InputError(f"tokens are empty (shape {array.shape}): give at least one sequence of one token")
+    if array.ndim != 2:
+        raise InputError(f"tokens must have shape (N, T), not {array.shape}: wrap one sequence as tokens[None, :]")
     if not np.issubdtype(array.dtype, np.integer):
         raise InputError(f"tokens must be integers in [0, {n_states}), not {array.dtype}")
     outside = (array < 0) | (array >= n_states)

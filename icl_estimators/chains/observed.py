@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,14 +118,16 @@ def read_sequences(path: str | Path) -> ObservedSequences:
         split.append(words)
     if not any(len(words) > 1 for words in split):
         raise InputError(f"{path} has no sequence of two or more tokens, so there is nothing to predict")
-    labels = sorted({word for words in split for word in words}, key=_label_order)
+    labels = _in_order({word for words in split for word in words})
     index = {label: k for k, label in enumerate(labels)}
     sequences = tuple(np.array([index[word] for word in words], dtype=np.int64) for words in split)
     return ObservedSequences(path.name, tuple(labels), sequences)
 
 
-def _label_order(label: str) -> tuple[float, str]:
+def _in_order(labels: set[str]) -> list[str]:
+    by_text = sorted(labels)  # first, so that the order never hangs on the set's
     try:
-        return float(label), label
+        numbers = {label: float(label) for label in labels}
     except ValueError:
-        return float("inf"), label
+        return by_text
+    return by_text if any(map(math.isnan, numbers.values())) else sorted(by_text, key=numbers.__getitem__)

@@ -140,7 +140,8 @@ def sample_chains(
     for row, chain in enumerate(numbers):
         for sequence in range(n_sequences):
             token_uniforms[row, sequence] = token_stream.uniforms(chain, sequence, length + 1)
-    return Sample(draw_tokens(transition, start_probabilities(transition, law.start), token_uniforms), transition)
+    start = start_probabilities(transition, law.start, chains=numbers)
+    return Sample(draw_tokens(transition, start, token_uniforms), transition)
 
 
 def sample_batch(

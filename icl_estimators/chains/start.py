@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,13 +16,17 @@ StartLaw = Literal["uniform", "stationary"]
 START_LAWS: tuple[str, ...] = get_args(StartLaw)
 
 
-def start_probabilities(transition: NDArray[np.float64], start: StartLaw) -> NDArray[np.float64]:
+def start_probabilities(
+    transition: NDArray[np.float64], start: StartLaw, *, chains: Sequence[int] | None = None
+) -> NDArray[np.float64]:
     """Return the law of the first token of each chain.
 
     Parameters
     ----------
     transition : ndarray of float64, shape (R, K, K)
     start : {"uniform", "stationary"}
+    chains : sequence of int, optional
+        The chains' numbers, for the message of an error; 0 … R − 1 by default.
 
     Returns
     -------
@@ -36,17 +41,19 @@ def start_probabilities(transition: NDArray[np.float64], start: StartLaw) -> NDA
         n_states = transition.shape[-1]
         return np.full(transition.shape[:-1], 1.0 / n_states)
     if start == "stationary":
-        return stationary_distribution(transition)
+        return stationary_distribution(transition, chains=chains)
     raise InputError(f"start must be one of {', '.join(START_LAWS)}, not {start!r}")
 
 
-def stationary_distribution(transition: ArrayLike) -> NDArray[np.float64]:
+def stationary_distribution(transition: ArrayLike, *, chains: Sequence[int] | None = None) -> NDArray[np.float64]:
     """Return π with πP = π, π ≥ 0, Σπ = 1, for each chain.
 
     Parameters
     ----------
     transition : array_like of float, shape (…, K, K)
         Rows sum to 1.
+    chains : sequence of int, optional
+        The chains' numbers, for the message of an error; 0, 1, … by default.
 
     Returns
     -------
@@ -61,8 +68,9 @@ def stationary_distribution(transition: ArrayLike) -> NDArray[np.float64]:
     Notes
     -----
     The linear system is solved by the elimination of Grassmann, Taksar & Heyman (1985), which never
-    subtracts, so that nearly decomposable chains keep full relative accuracy. π is unique exactly if
-    some state can be reached from every state; that state is eliminated last.
+    subtracts, so that nearly decomposable chains keep their relative accuracy; on logarithms, because at
+    α = 0.001 products of two entries underflow. π is unique exactly if some state can be reached from every
+    state; that state is eliminated last.
 
     Examples
     --------
@@ -75,7 +83,8 @@ def stationary_distribution(transition: ArrayLike) -> NDArray[np.float64]:
     reached_by_all = _reachable(flat).all(axis=1)  # (R, K)
     unique = np.any(reached_by_all, axis=1)
     if not unique.all():
-        chain = int(np.flatnonzero(~unique)[0])
+        first = int(np.flatnonzero(~unique)[0])
+        chain = first if chains is None else chains[first]
         raise InputError(
             f"chain {chain} has no unique stationary law (its states split into closed classes): "
             "use start='uniform' or a larger concentration"
@@ -83,15 +92,17 @@ def stationary_distribution(transition: ArrayLike) -> NDArray[np.float64]:
     # Bring a state that every state reaches to the front; it is what remains after elimination.
     order = (np.arange(n_states) + reached_by_all.argmax(axis=1)[:, None]) % n_states  # (R, K)
     chain_index = np.arange(len(flat))[:, None]
-    work = flat[chain_index[..., None], order[:, :, None], order[:, None, :]]  # a copy, (R, K, K)
+    with np.errstate(divide="ignore"):
+        work = np.log(flat[chain_index[..., None], order[:, :, None], order[:, None, :]])  # (R, K, K)
     for last in range(n_states - 1, 0, -1):
-        outflow = work[:, last, :last].sum(axis=1, keepdims=True)
-        work[:, :last, last] /= outflow
-        work[:, :last, :last] += work[:, :last, last, None] * work[:, last, None, :last]
-    weights = np.zeros((len(flat), n_states))
-    weights[:, 0] = 1.0
+        outflow = np.logaddexp.reduce(work[:, last, :last], axis=1, keepdims=True)
+        work[:, :last, last] -= outflow
+        through = work[:, :last, last, None] + work[:, last, None, :last]
+        work[:, :last, :last] = np.logaddexp(work[:, :last, :last], through)
+    log_weights = np.zeros((len(flat), n_states))
     for state in range(1, n_states):
-        weights[:, state] = (weights[:, :state] * work[:, :state, state]).sum(axis=1)
+        log_weights[:, state] = np.logaddexp.reduce(log_weights[:, :state] + work[:, :state, state], axis=1)
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     stationary = np.empty_like(weights)
     stationary[chain_index, order] = weights

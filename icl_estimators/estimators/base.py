@@ -101,7 +101,8 @@ def check_predictions(
             f"{name}: predict_proba returned {predictions.dtype}, not float64: convert it before normalising"
         )
     # A NaN fails every comparison, so one pass over the sums finds NaN, inf and bad sums alike.
-    off = ~(np.abs(predictions.sum(axis=-1) - 1.0) <= tolerance)
+    with np.errstate(invalid="ignore"):
+        off = ~(np.abs(predictions.sum(axis=-1) - 1.0) <= tolerance)
     bad = off | (predictions < 0.0).any(axis=-1)
     if bad.any():
         sequence, position = (int(i) for i in np.argwhere(bad)[0])
@@ -135,8 +136,9 @@ def check_estimator(estimator: object, n_states: int, *, tolerance: float = FLOA
     ------
     ContractError
         In one line, the first thing that is broken: a missing attribute, the wrong `n_states`, a wrong shape or
-        dtype, rows off the simplex, a prediction that changes with a *later* token (compared bitwise) or
-        with the other sequences of its batch, an input that was written to, or an exception.
+        dtype, rows off the simplex, an input that was written to, an exception, or a prediction that changes
+        from call to call, with a *later* token (both compared bitwise), with the number of later tokens, or
+        with the other sequences of its batch.
 
     Examples
     --------
@@ -162,13 +164,16 @@ def check_estimator(estimator: object, n_states: int, *, tolerance: float = FLOA
                 f"{name}: predict_proba failed on read-only tokens of shape {tokens.shape}: "
                 f"{type(error).__name__}: {error}"
             ) from error
+        if not np.array_equal(given, tokens):
+            raise ContractError(f"{name}: predict_proba writes to the tokens it is given: work on a copy")
         return check_predictions(raw, (*tokens.shape, n_states), name, tolerance).copy()
 
     rng = np.random.default_rng(0)
     tokens = rng.integers(0, n_states, size=(6, 24))
     tokens[0] = 0  # states that are never seen
     whole = predict(tokens)
-    predict(tokens[:, :1])
+    if (predict(tokens) != whole).any():
+        raise ContractError(f"{name}: not deterministic: the same tokens are predicted differently a second time")
     for cut in (1, 2, 7, 23):
         changed = tokens.copy()
         changed[:, cut:] = (changed[:, cut:] + 1) % n_states
@@ -178,6 +183,12 @@ def check_estimator(estimator: object, n_states: int, *, tolerance: float = FLOA
             raise ContractError(
                 f"{name}: not causal: its prediction at context length {n} changes when only tokens after "
                 f"position {cut} change"
+            )
+        apart = np.abs(predict(tokens[:, :cut]) - whole[:, :cut]).max()
+        if apart > tolerance:
+            raise ContractError(
+                f"{name}: not causal: its predictions up to context length {cut} are {apart:.2g} apart when "
+                "the tokens after it are cut off"
             )
     for row in (0, 3):
         apart = np.abs(predict(tokens[row : row + 1])[0] - whole[row]).max()

@@ -145,7 +145,7 @@ class Construction:
     def __init__(self, n_states: int, beta: float | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.beta = math.inf if beta is None else positive_real(beta, "beta of construction")
-        self.name = "construction" if beta is None else f"construction:{self.beta:g}"
+        self.name = "construction" if beta is None else f"construction:{self.beta:.15g}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
@@ -196,7 +196,7 @@ class ConstructionSoftmax:
         self.gamma = positive_real(
             DEFAULT_GAMMA[direct_path] if gamma is None else gamma, "gamma of construction-softmax"
         )
-        value = f":{self.gamma:g}" if self.gamma_given else ""
+        value = f":{self.gamma:.15g}" if self.gamma_given else ""
         self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:

@@ -40,7 +40,7 @@ class AddConstant:
     def __init__(self, n_states: int, constant: float, *, name: str | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.constant = positive_real(constant, "the constant of add-constant")
-        self.name = name or f"add-constant:{self.constant:g}"
+        self.name = name or f"add-constant:{self.constant:.15g}"
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""

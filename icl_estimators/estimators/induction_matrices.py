@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from icl_estimators.validation import as_tokens, positive_int, positive_real
+from icl_estimators.validation import InputError, as_tokens, positive_int, positive_real
 
 __all__ = ["InductionMatrices", "InductionTrace"]
 
@@ -138,7 +138,8 @@ class InductionMatrices:
             If the tokens break the contract, or there are more than `length` of them.
         """
         checked = as_tokens(tokens, self.n_states)
-        positive_int(self.length - checked.shape[1], "length less the number of tokens", at_least=0)
+        if checked.shape[1] > self.length:
+            raise InputError(f"these matrices are made for up to {self.length} tokens, not {checked.shape[1]}")
         start = self.embed(checked)
         first = self._attention(start, self.query_key[0])
         middle = start + first @ start @ self.output_value[0]

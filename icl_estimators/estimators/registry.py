@@ -159,7 +159,8 @@ def get(
     ------
     InputError
         If the spec is malformed, the name is unknown (the nearest is named, and all are listed), an option is
-        unknown or wrong, a value is missing, or the estimator cannot take `n_states`.
+        unknown or wrong, a value is missing, a module or factory of your own fails, or the estimator cannot take
+        `n_states`.
     ContractError
         If a module's attribute is no Estimator.
 
@@ -238,7 +239,7 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     try:
         module = importlib.import_module(parsed.head)
     except ModuleNotFoundError as error:
-        if error.name and not parsed.head.startswith(error.name):
+        if error.name and not f"{parsed.head}.".startswith(f"{error.name}."):
             raise InputError(f"{parsed.text}: importing {parsed.head} failed: {error}") from error
         raise _unknown(parsed.head) from None
     except Exception as error:
@@ -250,7 +251,12 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     if inspect.isclass(target) or not hasattr(target, "predict_proba"):
         if not callable(target):
             raise ContractError(f"{parsed.text} is neither an estimator nor something that makes one")
-        made = _build(target, parsed, offered, None)
+        try:
+            made = _build(target, parsed, offered, None)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{parsed.text}: calling it failed: {type(error).__name__}: {error}") from error
     elif parsed.options:
         raise InputError(f"{parsed.text}: the object is made already and takes no options")
     if not isinstance(made, Estimator):
@@ -269,23 +275,27 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
     except ValueError:
         parameters = {}  # a callable without a signature takes nothing of ours
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    named = [key for key, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     # What the study decides is no option of a spec, and `name` is how a caller labels a row.
     reserved = {"n_states", "concentration", "name"}
-    arguments = {key: item for key, item in offered.items() if key in parameters}
-    own = [key for key in parameters if key not in reserved]
+    arguments = {key: item for key, item in offered.items() if key in named or (takes_any and key == "n_states")}
+    own = [key for key in named if key not in reserved]
     positional = [key for key in own if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY]
     if value is not None:
         if not positional:
             raise InputError(f"{parsed.text}: {parsed.head} takes no value: write {_usage(parsed.head)}")
         arguments[positional[0]] = value
     for key, item in parsed.options.items():
-        if key not in own and not takes_any:
+        if key not in own and (key in reserved or not takes_any):
             choices = ", ".join(own) or "none"
             raise InputError(f"{parsed.text}: unknown option {key!r} (options: {choices})")
+        if value is not None and key == positional[0]:
+            raise InputError(f"{parsed.text} gives {key} twice")
         arguments[key] = item
-    for key in positional:
+    for key in own:
         if key not in arguments and parameters[key].default is inspect.Parameter.empty:
-            raise InputError(f"{parsed.text} needs a value for {key}: write {_usage(parsed.head)}")
+            usage = _usage(parsed.head) if parsed.head in REGISTRY else f"{parsed.text}:{key}=…"
+            raise InputError(f"{parsed.text} needs a value for {key}: write {usage}")
     return factory(**arguments)
 
 

@@ -40,6 +40,9 @@ EXACT_METRICS = (
 )
 """The metrics that have a closed form given a prefix."""
 
+BLOCK_CELLS = 2**19
+"""How many probabilities are held at once: 4 MiB an array, at any K."""
+
 
 @dataclass(frozen=True)
 class ExactRisk:
@@ -101,7 +104,8 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
     sums = {metric: np.zeros(length) for metric in EXACT_METRICS}
     finite_weight = np.zeros(length)
     first = 0
-    for tokens in all_prefixes(k, length):
+    block = max(1, min(8192, BLOCK_CELLS // (length * k)))
+    for tokens in all_prefixes(k, length, block):
         predictions = check_predictions(estimator.predict_proba(tokens), (*tokens.shape, k), estimator.name)
         counts = transition_counts(tokens, k)
         weights = prefix_probabilities(tokens, k, law.concentration)
@@ -109,7 +113,7 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
         first += len(tokens)
         for n in range(1, length + 1):
             # Sequences that share their first n tokens stand together: the first of each run speaks for all.
-            rows = numbers % (total // k**n) == 0
+            rows = (numbers % (total // k**n) == 0) & (weights[:, n - 1] > 0)  # 0 at a vanishing α
             _accumulate(
                 sums,
                 finite_weight,
@@ -160,5 +164,6 @@ def _expected_total_variation(a: Array, prediction: Array) -> Array:
     """Return ½ Σ_w E|P_w − c_w| for P_w ~ Beta(a_w, A − a_w): E|P − c| = m − c + 2(c F_a(c) − m F_{a+1}(c))."""
     rest = a.sum(axis=-1, keepdims=True) - a
     mean = a / (a + rest)
-    below = prediction * betainc(a, rest, prediction) - mean * betainc(a + 1.0, rest, prediction)
+    point = np.minimum(prediction, 1.0)  # float32 models may overstep by 1e-7
+    below = prediction * betainc(a, rest, point) - mean * betainc(a + 1.0, rest, point)
     return np.asarray(0.5 * (mean - prediction + 2.0 * below).sum(axis=-1))
