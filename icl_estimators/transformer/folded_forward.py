@@ -62,7 +62,9 @@ def reduce(folded: Folded, length: int, far: Far = None) -> Reduced:
     k = folded.n_states
     r = _reduction(k, folded.G.dtype, folded.G.device)
     induction = r @ folded.induction  # (m+1, K)
-    direct = r @ folded.direct + _last_row_only(2 * k - 1, r.dtype, r.device) * induction[-1]
+    # The constant of the induction path does not depend on what is averaged: it moves to the constant of x̃.
+    direct = r @ folded.direct
+    direct = torch.cat([direct[:-1], direct[-1:] + induction[-1:]])
     return Reduced(
         query=(r @ folded.G @ r[:-1].mT).mT,
         bias=distance_bias(folded.r2, length, far),
@@ -194,17 +196,11 @@ def spread_is_safe(*tensors: Tensor) -> bool:
 @lru_cache(maxsize=16)
 def _reduction(k: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """R with φ = Rᵀ x̃: a dropped entry is 1 less the kept ones of its half."""
-    r = torch.zeros(2 * k - 1, 2 * k, dtype=dtype)
-    for half in (0, 1):
-        rows = slice(half * (k - 1), (half + 1) * (k - 1))
-        r[rows, half * k : half * k + k - 1] = torch.eye(k - 1, dtype=dtype)
-        r[rows, half * k + k - 1] = -1.0
-        r[-1, half * k + k - 1] = 1.0
-    return r.to(device)
-
-
-@lru_cache(maxsize=16)
-def _last_row_only(rows: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    selector = torch.zeros(rows, 1, dtype=dtype)
-    selector[-1] = 1.0
-    return selector.to(device)
+    with torch.inference_mode(False):  # what is kept must serve training too, whoever asks first
+        r = torch.zeros(2 * k - 1, 2 * k, dtype=dtype)
+        for half in (0, 1):
+            rows = slice(half * (k - 1), (half + 1) * (k - 1))
+            r[rows, half * k : half * k + k - 1] = torch.eye(k - 1, dtype=dtype)
+            r[rows, half * k + k - 1] = -1.0
+            r[-1, half * k + k - 1] = 1.0
+        return r.to(device)

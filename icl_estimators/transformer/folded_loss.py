@@ -67,9 +67,7 @@ def folded_loss(folded: Folded, tokens: Tensor) -> Tensor:
     centre = 0.5 * (reduced.bias.detach().amax() + reduced.bias.detach().amin())
     bias = toeplitz((reduced.bias - centre) * LOG2_E, -math.inf)  # (T, T)
     query = mix(reduced.query * LOG2_E, x1)  # (m, B, T): scores are in base 2, where exponentials are cheapest
-    loss: Tensor = _AttendAndScore.apply(  # type: ignore[no-untyped-call]
-        query, x1, bias, mix(reduced.direct, x1), reduced.induction, targets
-    )
+    loss: Tensor = _AttendAndScore.apply(query, x1, bias, mix(reduced.direct, x1), reduced.induction, targets)
     return loss
 
 
@@ -117,7 +115,7 @@ class _AttendAndScore(torch.autograd.Function):
         return loss * mean
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         return (*(gradient * saved for saved in ctx.saved_tensors), None)
 
 
@@ -136,7 +134,8 @@ class _Scratch(threading.local):
         shape = (2, block, like.shape[-1], like.shape[-1])
         pair = self._pair
         if (pair.shape, pair.dtype, pair.device) != (shape, like.dtype, like.device):
-            self._pair = like.new_empty(shape)
+            with torch.inference_mode(False):  # the next caller may be training
+                self._pair = torch.empty(shape, dtype=like.dtype, device=like.device)
         return self._pair
 
 

@@ -98,7 +98,7 @@ class _Toeplitz(torch.autograd.Function):
         return torch.cat([bias.flip(-1), upper], dim=-1).unfold(-1, length, 1).flip(-2)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         length = gradient.shape[-1]
         # Pad each row to 2T and read the lot with rows of 2T − 1: row i moves i to the right, and what was
         # the diagonal of distance r becomes the column T − 1 + r.
@@ -125,5 +125,5 @@ def toeplitz(bias: Tensor, above: float) -> Tensor:
     >>> toeplitz(torch.tensor([1.0, 2.0, 3.0]), 0.0).tolist()
     [[1.0, 0.0, 0.0], [2.0, 1.0, 0.0], [3.0, 2.0, 1.0]]
     """
-    result: Tensor = _Toeplitz.apply(bias, above)  # type: ignore[no-untyped-call]
+    result: Tensor = _Toeplitz.apply(bias, above)
     return result
