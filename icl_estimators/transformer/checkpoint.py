@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def sidecar_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def save_checkpoint(path: str | Path, parameters: Mapping[str, Tensor], info: CheckpointInfo) -> None:
+def save_checkpoint(path: str | Path, parameters: Mapping[str, Tensor], info: CheckpointInfo) -> CheckpointInfo:
     """Write weights and sidecar, each whole or not at all.
 
     Parameters
@@ -83,7 +83,12 @@ def save_checkpoint(path: str | Path, parameters: Mapping[str, Tensor], info: Ch
     parameters : mapping of name to Tensor
         As :attr:`ModelConfig.parameter_shapes` names them; written as float32.
     info : CheckpointInfo
-        Its `sha256` is filled in.
+        Its `sha256` is not read.
+
+    Returns
+    -------
+    CheckpointInfo
+        As it was written, with the SHA-256.
 
     Raises
     ------
@@ -94,7 +99,8 @@ def save_checkpoint(path: str | Path, parameters: Mapping[str, Tensor], info: Ch
     tensors = {name: tensor.detach().to("cpu", torch.float32).contiguous() for name, tensor in parameters.items()}
     _require_finite(path, tensors)
     content = save(tensors)
-    text = json.dumps({**asdict(info), "sha256": hashlib.sha256(content).hexdigest()}, indent=2, allow_nan=False)
+    info = replace(info, sha256=hashlib.sha256(content).hexdigest())
+    text = json.dumps(asdict(info), indent=2, allow_nan=False)
     try:
         with write_whole(path) as temporary:
             temporary.write_bytes(content)
@@ -102,6 +108,7 @@ def save_checkpoint(path: str | Path, parameters: Mapping[str, Tensor], info: Ch
             temporary.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
+    return info
 
 
 def load_checkpoint(path: str | Path) -> tuple[Transformer, CheckpointInfo]:
