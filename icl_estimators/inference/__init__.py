@@ -8,13 +8,30 @@ from icl_estimators.inference.attention import (
 )
 from icl_estimators.inference.bands import Band, band_note, simultaneous_band, sup_t_quantile
 from icl_estimators.inference.bias_variance import BiasVariance, bias_variance
+from icl_estimators.inference.bootstrap_pseudo_counts import bootstrap_pseudo_counts
 from icl_estimators.inference.cells import NEEDS_TWO, Cells, CellTally, visit_probabilities
 from icl_estimators.inference.checks import Check, agreement_check, zero_mean_check
+from icl_estimators.inference.count_statistics import (
+    GROUPINGS,
+    CountStatistics,
+    Grouping,
+    PseudoCountMoments,
+    count_statistics,
+    fitted_values,
+    mean_prediction_moments,
+    unseen_moments,
+)
 from icl_estimators.inference.differences import PairedDifferences, paired_differences, rao_blackwell_factors
 from icl_estimators.inference.intervals import Intervals, mean_intervals, moment_notes, required_chains
 from icl_estimators.inference.kl_bias_variance import KLBiasVariance, kl_bias_variance
 from icl_estimators.inference.moments import Moments, PairMoments, chain_values, merge_in_order, with_mean
+from icl_estimators.inference.paired_pseudo_counts import (
+    PairedPseudoCountMoments,
+    PseudoCountDifference,
+    pseudo_count_difference,
+)
 from icl_estimators.inference.proportions import proportion_intervals, wilson_limits
+from icl_estimators.inference.pseudo_count import PseudoCount, fit_pseudo_count
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
 from icl_estimators.inference.seeds import two_way_intervals
 from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN, signed_bias_moments
@@ -23,6 +40,7 @@ from icl_estimators.inference.training_variance import TrainingVariance, trainin
 __all__ = [
     "BIN_EDGES",
     "EMPTY_BIN",
+    "GROUPINGS",
     "NEEDS_TWO",
     "NO_PREVIOUS_TOKEN",
     "AttentionQuantities",
@@ -31,25 +49,37 @@ __all__ = [
     "CellTally",
     "Cells",
     "Check",
+    "CountStatistics",
+    "Grouping",
     "Intervals",
     "KLBiasVariance",
     "Moments",
     "PairMoments",
     "PairedDifferences",
+    "PairedPseudoCountMoments",
+    "PseudoCount",
+    "PseudoCountDifference",
+    "PseudoCountMoments",
     "RatioMoments",
     "TrainingVariance",
     "agreement_check",
     "attention_quantities",
     "band_note",
     "bias_variance",
+    "bootstrap_pseudo_counts",
     "chain_values",
+    "count_statistics",
+    "fit_pseudo_count",
+    "fitted_values",
     "in_context_learning_score",
     "kl_bias_variance",
     "mean_intervals",
+    "mean_prediction_moments",
     "merge_in_order",
     "moment_notes",
     "paired_differences",
     "proportion_intervals",
+    "pseudo_count_difference",
     "rao_blackwell_factors",
     "ratio_intervals",
     "required_chains",
@@ -58,6 +88,7 @@ __all__ = [
     "sup_t_quantile",
     "training_variance",
     "two_way_intervals",
+    "unseen_moments",
     "visit_probabilities",
     "wilson_limits",
     "with_mean",

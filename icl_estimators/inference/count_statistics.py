@@ -1,0 +1,345 @@
+"""What an add-α fit needs to know of many predictions: sums by count, one row a chain.
+
+With r_w = (n_vw + α)/(n_v + Kα) the objective of an estimator p̂ over a group of prefixes is
+
+    Σ KL(p̂ ‖ r) = Σ Σ_w p̂_w log p̂_w − Σ_c W_c log(c + α) + Σ_n N_n log(n + Kα),
+
+W_c the probability that p̂ puts on states with n_vw = c, and N_n the number of prefixes with n_v = n. So a few
+hundred sums per chain hold all that matters, and their moments over chains (:class:`PseudoCountMoments`) all that
+matters of any number of chains: every score is linear in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from icl_estimators.inference.moments import Moments
+from icl_estimators.inference.ratios import RatioMoments
+from icl_estimators.validation import InputError, positive_int
+
+__all__ = [
+    "GROUPINGS",
+    "CountStatistics",
+    "Grouping",
+    "PseudoCountMoments",
+    "count_statistics",
+    "fitted_values",
+    "mean_prediction_moments",
+    "unseen_moments",
+]
+
+Array = NDArray[np.float64]
+
+Grouping = Literal["overall", "context-length", "visits"]
+GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
+"""Which prefixes are fitted together: all with n_v ≥ 1, those of one length, those of one n_v."""
+
+_EVERY_VALUE_UP_TO = 100
+_STEP = 1.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountStatistics:
+    """Sums over the prefixes of one group with n_v ≥ 1, one row for each of R chains.
+
+    Attributes
+    ----------
+    mass : ndarray of float64, shape (R, C)
+        ``[g, c]`` is Σ p̂_w over prefixes and states with n_vw = c.
+    prefixes : ndarray of float64, shape (R, V)
+        ``[g, j]`` is the number of prefixes with n_v = ``visits[j]``.
+    information : ndarray of float64, shape (R,)
+        Σ Σ_w p̂_w log p̂_w, in nats.
+    visits : ndarray of int64, shape (V,)
+        Increasing, at least 1.
+    n_states : int
+        K.
+    """
+
+    mass: Array
+    prefixes: Array
+    information: Array
+    visits: NDArray[np.int64]
+    n_states: int
+
+    @property
+    def rows(self) -> Array:
+        """Everything side by side, shape (R, C + V + 1)."""
+        return np.concatenate([self.mass, self.prefixes, self.information[:, None]], axis=1)
+
+    @staticmethod
+    def average(runs: Sequence[CountStatistics]) -> CountStatistics:
+        """Average over training runs on the same sequences: the statistics of their pooled objective, over J.
+
+        Raises
+        ------
+        InputError
+            If there are none, or they differ in chains or in the group.
+        """
+        if not runs:
+            raise InputError("no statistics to average: give those of at least one training run")
+        first = runs[0]
+        for other in runs[1:]:
+            if other.mass.shape != first.mass.shape or not np.array_equal(other.prefixes, first.prefixes):
+                raise InputError("statistics of different prefixes cannot be averaged")
+        return CountStatistics(
+            np.mean([run.mass for run in runs], axis=0),
+            first.prefixes,
+            np.mean([run.information for run in runs], axis=0),
+            first.visits,
+            first.n_states,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PseudoCountMoments:
+    """Moments over chains of :attr:`CountStatistics.rows`: those chains that have a prefix in the group.
+
+    Attributes
+    ----------
+    moments : Moments
+        With covariances; coordinates as in :attr:`CountStatistics.rows`.
+    visits : ndarray of int64, shape (V,)
+    n_states : int
+        K.
+    """
+
+    moments: Moments
+    visits: NDArray[np.int64]
+    n_states: int
+
+    @classmethod
+    def of(cls, statistics: CountStatistics) -> PseudoCountMoments | None:
+        """Return the moments of the chains that contribute; None if none does."""
+        contributes = statistics.prefixes.any(axis=1)
+        if not contributes.any():
+            return None
+        rows = statistics.rows
+        moments = Moments.of(rows if contributes.all() else rows[contributes])
+        return cls(moments, statistics.visits, statistics.n_states)
+
+    def merge(self, other: PseudoCountMoments) -> PseudoCountMoments:
+        """Return the moments of both groups of chains together.
+
+        Raises
+        ------
+        InputError
+            If they are of different groups of prefixes.
+        """
+        if self.n_states != other.n_states or not np.array_equal(self.visits, other.visits):
+            raise InputError("statistics of different groups of prefixes cannot be merged")
+        return PseudoCountMoments(self.moments.merge(other.moments), self.visits, self.n_states)
+
+    @property
+    def n_chains(self) -> int:
+        """G, the chains with a prefix in the group."""
+        return self.moments.count
+
+    @property
+    def n_counts(self) -> int:
+        """C: counts 0 … C − 1 have a coordinate each."""
+        return self.moments.size - len(self.visits) - 1
+
+    def to_arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        """Return the fields as plain arrays, for ``np.savez`` without pickle."""
+        return {**self.moments.to_arrays(), "visits": self.visits, "n_states": np.asarray(self.n_states)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64] | NDArray[np.int64]]) -> PseudoCountMoments:
+        """Return the moments that :meth:`to_arrays` took apart, bit for bit.
+
+        Raises
+        ------
+        InputError
+            If a field is missing, or shapes do not fit together.
+        """
+        missing = [name for name in ("visits", "n_states") if name not in arrays]
+        if missing:
+            raise InputError(f"stored statistics lack {', '.join(missing)}")
+        moments = Moments.from_arrays(arrays)
+        visits = np.asarray(arrays["visits"], dtype=np.int64)
+        if not moments.full or moments.size < len(visits) + 2:
+            raise InputError("stored statistics do not fit together: there is no room for their visits")
+        return cls(moments, visits, int(arrays["n_states"]))
+
+
+def fitted_values(by: Grouping, length: int) -> tuple[int, ...]:
+    """Return the groups that are fitted: lengths 1 … T, visits 1 … T − 1, or the one group of all (0).
+
+    Every value up to 100; beyond, steps of a tenth, and the last: memory would grow with T³ otherwise.
+
+    Raises
+    ------
+    InputError
+        If `by` is no grouping or `length` < 1.
+
+    Examples
+    --------
+    >>> fitted_values("visits", 5), fitted_values("context-length", 3), fitted_values("overall", 100)
+    ((1, 2, 3, 4), (1, 2, 3), (0,))
+    >>> fitted_values("context-length", 150)[-6:]
+    (100, 110, 121, 133, 146, 150)
+    """
+    if by not in GROUPINGS:
+        raise InputError(f"by must be one of {', '.join(GROUPINGS)}, not {by!r}")
+    length = positive_int(length, "length")
+    if by == "overall":
+        return (0,)
+    last = length if by == "context-length" else length - 1
+    values = list(range(1, min(last, _EVERY_VALUE_UP_TO) + 1))
+    while values and values[-1] < last:
+        values.append(min(last, int(values[-1] * _STEP)))
+    return tuple(values)
+
+
+def count_statistics(
+    predictions: Array, counts: NDArray[np.int32], by: Grouping, values: Sequence[int] | None = None
+) -> dict[int, CountStatistics]:
+    """Sum predictions by count, chain by chain, for each group of prefixes.
+
+    Parameters
+    ----------
+    predictions : ndarray of float64, shape (R, S, T, K)
+        p̂ after each prefix of S sequences of each of R chains. Rows are normalised: they may be off by rounding.
+    counts : ndarray of int, shape (R, S, T, K)
+        n_vw, transitions out of the current token.
+    by : {"overall", "context-length", "visits"}
+    values : sequence of int, optional
+        The groups wanted; by default :func:`fitted_values`.
+
+    Returns
+    -------
+    dict of int to CountStatistics
+        By length n, by visits n_v, or under 0 all prefixes together; prefixes with n_v = 0 are in none.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit together, `by` is no grouping, or a value lies outside 0 … T.
+
+    Examples
+    --------
+    >>> counts = np.array([[[[0, 0], [0, 0], [0, 1]]]])
+    >>> found = count_statistics(np.full(counts.shape, 0.5), counts, "overall")[0]
+    >>> found.mass.tolist(), found.prefixes.tolist()
+    ([[0.5, 0.5, 0.0]], [[1.0, 0.0]])
+    """
+    if predictions.ndim != 4 or predictions.shape != counts.shape:
+        raise InputError(
+            f"predictions and counts must both have shape (R, S, T, K), not {predictions.shape} and {counts.shape}"
+        )
+    n_chains, _, length, k = counts.shape
+    values = fitted_values(by, length) if values is None else tuple(values)
+    if not all(0 <= value <= length for value in values):
+        raise InputError(f"values must be lengths or visits from 0 to {length}, not {max(values, key=abs)}")
+    if not values:
+        return {}
+    visits = counts.sum(axis=-1)
+    if by == "overall":
+        label = np.zeros_like(visits)
+        widths, spans = [length], [np.arange(1, max(length, 2))]
+    elif by == "context-length":
+        label = np.broadcast_to(np.arange(1, length + 1), visits.shape)
+        widths, spans = [max(n, 2) for n in values], [np.arange(1, max(n, 2)) for n in values]
+    elif by == "visits":
+        label = visits
+        widths, spans = [v + 1 for v in values], [np.array([v]) for v in values]
+    else:
+        raise InputError(f"by must be one of {', '.join(GROUPINGS)}, not {by!r}")
+    group = np.full(length + 1, -1)
+    group[list(values)] = np.arange(len(values))
+    member = group[label]  # (R, S, T)
+    keep = (visits > 0) & (member >= 0)
+    member, n_visits = member[keep], visits[keep]
+    chain = np.broadcast_to(np.arange(n_chains)[:, None, None], keep.shape)[keep]
+    p, c = predictions[keep], counts[keep]
+    p = p / p.sum(axis=-1, keepdims=True)
+
+    mass_ends, span_ends = np.cumsum(widths), np.cumsum([len(span) for span in spans])
+    starts = (mass_ends - widths)[member] + chain * mass_ends[-1]
+    mass = np.zeros(n_chains * mass_ends[-1])
+    for state in range(k):
+        mass += np.bincount(starts + c[:, state], weights=p[:, state], minlength=len(mass))
+    first_visits = np.array([span[0] for span in spans])
+    column = (span_ends - [len(span) for span in spans])[member] + n_visits - first_visits[member]
+    prefixes = np.bincount(column + chain * span_ends[-1], minlength=n_chains * span_ends[-1])
+    information = np.bincount(
+        member + chain * len(values), weights=xlogy(p, p).sum(axis=-1), minlength=n_chains * len(values)
+    )
+    masses = np.split(mass.reshape(n_chains, -1), mass_ends[:-1], axis=1)
+    numbers = np.split(prefixes.reshape(n_chains, -1).astype(np.float64), span_ends[:-1], axis=1)
+    informations = information.reshape(n_chains, -1).T
+    return {
+        value: CountStatistics(masses[i], numbers[i], informations[i], spans[i], k) for i, value in enumerate(values)
+    }
+
+
+def unseen_moments(predictions: Array, counts: NDArray[np.int32]) -> RatioMoments:
+    """Return the moments of KL(p̂ ‖ uniform) over prefixes with n_v = 0, which say nothing about α.
+
+    Parameters
+    ----------
+    predictions, counts : ndarray, shape (R, S, T, K)
+        As for :func:`count_statistics`.
+
+    Returns
+    -------
+    RatioMoments
+        Of one coordinate: the sum of KL in nats over the number of prefixes, chain by chain.
+
+    Examples
+    --------
+    >>> counts = np.zeros((2, 1, 1, 2), dtype=np.int32)
+    >>> unseen_moments(np.full(counts.shape, 0.5), counts).contributing.tolist()
+    [2]
+    """
+    unseen = counts.sum(axis=-1) == 0
+    p = predictions / predictions.sum(axis=-1, keepdims=True)
+    kl = xlogy(p, p * counts.shape[-1]).sum(axis=-1)
+    return RatioMoments.of(
+        np.where(unseen, kl, 0.0).sum(axis=(1, 2))[:, None], unseen.sum(axis=(1, 2), dtype=np.float64)[:, None]
+    )
+
+
+def mean_prediction_moments(predictions: Array, counts: NDArray[np.int32], visits: int) -> RatioMoments:
+    """Return the moments of p̂_w by n_vw, at one number of visits: Σ p̂_w over how often n_vw = c, c = 0 … n_v.
+
+    Parameters
+    ----------
+    predictions, counts : ndarray, shape (R, S, T, K)
+        As for :func:`count_statistics`.
+    visits : int
+        n_v ≥ 1.
+
+    Returns
+    -------
+    RatioMoments
+        Of n_v + 1 coordinates.
+
+    Raises
+    ------
+    InputError
+        If `visits` < 1.
+
+    Examples
+    --------
+    >>> counts = np.array([[[[0, 0], [0, 0], [0, 1]]]])
+    >>> found = mean_prediction_moments(np.full(counts.shape, 0.5), counts, 1)
+    >>> found.parts.first.mean.tolist(), found.contributing.tolist()
+    ([0.5, 0.5], [1, 1])
+    """
+    visits = positive_int(visits, "visits")
+    n_chains = len(counts)
+    keep = counts.sum(axis=-1) == visits
+    chain = np.broadcast_to(np.arange(n_chains)[:, None, None], keep.shape)[keep]
+    index = (chain[:, None] * (visits + 1) + counts[keep]).ravel()
+    size = n_chains * (visits + 1)
+    total = np.bincount(index, weights=predictions[keep].ravel(), minlength=size)
+    number = np.bincount(index, minlength=size).astype(np.float64)
+    return RatioMoments.of(total.reshape(n_chains, -1), number.reshape(n_chains, -1))
