@@ -123,8 +123,8 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         bias[estimator.name] = [
             signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
         ]
-    if study.checkpoints:
-        chain[study.recipe] = _ChainValues.average([chain[name] for name in study.checkpoints])
+    for recipe, runs in study.recipes.items():
+        chain[recipe] = _ChainValues.average([chain[name] for name in runs])
     martingale = None
     if bayes is not None and floor is not None:
         martingale = with_mean(chain_values(kl_divergence(truth, bayes) - floor, n_chains))

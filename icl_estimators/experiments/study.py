@@ -26,7 +26,7 @@ class Study:
     estimators : tuple of Estimator
         Distinct names; the reference among them.
     reference : str
-        Name of the estimator that the others are compared with.
+        Name of the estimator, or recipe, that the others are compared with.
     law : ChainLaw
         Prior and start law of the chains.
     length : int
@@ -40,13 +40,14 @@ class Study:
     level : float
         Confidence level of intervals and bands.
     checkpoints : tuple of str
-        Names of two or more of the estimators that are training runs of one recipe: they also get rows together.
+        Names of the estimators that are training runs, ``recipe:run``. The runs of one recipe, two or more, also get
+        rows together.
 
     Raises
     ------
     InputError
-        If a number is out of its range, there are no estimators, names repeat, the reference is not among them, or an
-        estimator is for another K.
+        If a number is out of its range, there are no estimators, names repeat, the reference is not among them, an
+        estimator is for another K, or a recipe has one run only.
     """
 
     estimators: tuple[Estimator, ...]
@@ -62,35 +63,41 @@ class Study:
     checkpoints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        positive_int(self.length, "length")
-        if positive_int(self.chains, "chains") < 2:
+        def check(name: str, at_least: int) -> int:
+            value = positive_int(getattr(self, name), name, at_least=at_least)
+            object.__setattr__(self, name, value)  # a plain int, whatever kind of integer was given
+            return value
+
+        check("length", 1)
+        if check("chains", 1) < 2:
             raise InputError(
                 "chains must be at least 2: one chain has no standard error (the chain is the independent unit)"
             )
-        positive_int(self.sequences_per_chain, "sequences_per_chain")
-        positive_int(self.seed, "seed", at_least=0)
-        probability_level(self.level)
-        if positive_int(self.decomposition_chains, "decomposition_chains", at_least=0) == 1:
+        check("sequences_per_chain", 1)
+        check("seed", 0)
+        object.__setattr__(self, "level", probability_level(self.level))
+        if check("decomposition_chains", 0) == 1:
             raise InputError("decomposition_chains must be 0 (left out) or at least 2")
-        if self.decomposition_chains:
-            sequences = positive_int(self.decomposition_sequences, "decomposition_sequences")
-            if sequences < 2:
-                raise InputError(
-                    "decomposition_sequences must be at least 2: bias and variance are told apart by how predictions "
-                    "vary within a chain; 64 keeps the share of cells with a single sequence small"
-                )
-        names = [estimator.name for estimator in self.estimators]
-        if not names:
+        if check("decomposition_sequences", 0) < 2 and self.decomposition_chains:
+            raise InputError(
+                "decomposition_sequences must be at least 2: bias and variance are told apart by how predictions "
+                "vary within a chain; 64 keeps the share of cells with a single sequence small"
+            )
+        if not self.estimators:
             raise InputError("no estimators to compare: name at least one")
         for estimator in self.estimators:
-            if names.count(estimator.name) > 1:
-                raise InputError(f"two estimators are called {estimator.name}: name each once")
             if estimator.n_states != self.law.n_states:
                 raise InputError(
                     f"{estimator.name} is for {estimator.n_states} states, but the chains have {self.law.n_states}"
                 )
-        if self.reference not in names:
-            raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(names)}")
+        for recipe, runs in self.recipes.items():
+            if not recipe or len(runs) < 2:
+                raise InputError(f"{runs[0]} is no training run among several: name two or more as recipe:run")
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise InputError(f"two estimators are called {name}: name each once")
+        if self.reference not in self.names:
+            raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(self.names)}")
 
     @property
     def n_states(self) -> int:
@@ -98,16 +105,20 @@ class Study:
         return self.law.n_states
 
     @property
-    def recipe(self) -> str:
-        """What the mean over training runs is called."""
-        return self.checkpoints[0].partition(":")[0] if self.checkpoints else ""
+    def recipes(self) -> dict[str, tuple[str, ...]]:
+        """The training runs by recipe: what stands before the last colon of their names."""
+        recipes: dict[str, tuple[str, ...]] = {}
+        for name in self.checkpoints:
+            recipe = name.rpartition(":")[0]
+            recipes[recipe] = (*recipes.get(recipe, ()), name)
+        return recipes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all that has rows: the estimators and, after its training runs, their mean."""
+        """Names of all that has rows: the estimators and, after its training runs, the mean of each recipe."""
         names = [estimator.name for estimator in self.estimators]
-        if self.checkpoints:
-            names.insert(names.index(self.checkpoints[-1]) + 1, self.recipe)
+        for recipe, runs in self.recipes.items():
+            names.insert(names.index(runs[-1]) + 1, recipe)
         return tuple(names)
 
     @property
