@@ -17,7 +17,7 @@ from icl_estimators.experiments.attention import attention_example_table, attent
 from icl_estimators.experiments.checks import check_table
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
-from icl_estimators.experiments.executors import in_order
+from icl_estimators.experiments.executors import in_order, one_thread
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -44,6 +44,7 @@ __all__ = [
     "run_study",
     "study_estimators",
     "training_runs",
+    "weight_files",
 ]
 
 
@@ -276,20 +277,23 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
     report = progress or (lambda what, done, total: None)
-    study, gammas = _tuned(study)
+    with one_thread():
+        study, gammas = _tuned(study)
+        example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
     risk = _risk_moments(study, jobs, report)
     decomposition = _decomposition_moments(study, jobs, report)
-    circuit, scales = circuit_table(study)
-    tables: dict[str, Table | None] = {
-        "risk": risk_table(study, risk),
-        "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
-        "signed_bias": signed_bias_table(study, risk),
-        "differences": difference_table(study, risk),
-        "attention": attention_table(study),
-        "attention_example": attention_example_table(study),
-        "circuit": circuit,
-        "checks": check_table(study, risk, decomposition),
-    }
+    with one_thread():
+        circuit, scales = circuit_table(study)
+        tables: dict[str, Table | None] = {
+            "risk": risk_table(study, risk),
+            "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
+            "signed_bias": signed_bias_table(study, risk),
+            "differences": difference_table(study, risk),
+            "attention": attention_table(study),
+            "attention_example": example,
+            "circuit": circuit,
+            "checks": check_table(study, risk, decomposition),
+        }
     run = {
         "options": design_options(study),
         "tuned_gamma": gammas,
@@ -317,12 +321,18 @@ def design_options(study: Study) -> dict[str, Any]:
         "seed": study.seed,
         "level": study.level,
         "checkpoints": list(study.checkpoints),
-        "weights": {
-            estimator.name: sha256(estimator.checkpoint)
-            for estimator in study.estimators
-            if hasattr(estimator, "checkpoint")
-        },
+        "weights": {name: sha256(path) for name, path in weight_files(study.estimators).items()},
     }
+
+
+def weight_files(estimators: Iterable[Estimator]) -> dict[str, Path]:
+    """Return the files that estimators say, by an attribute ``checkpoint``, they were read from, by name."""
+    files = {}
+    for estimator in estimators:
+        checkpoint = getattr(estimator, "checkpoint", None)
+        if isinstance(checkpoint, (str, os.PathLike)) and Path(checkpoint).is_file():
+            files[estimator.name] = Path(checkpoint)
+    return files
 
 
 def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
@@ -368,7 +378,7 @@ def _merged(
     progress: Progress,
 ) -> Mergeable | None:
     """Run a design's blocks and merge them in chain order; None if it has no chains."""
-    tasks = list(blocks(chains, sequences))
+    tasks = list(blocks(chains, sequences, study.cells))
     if chains * sequences < _WORTH_PROCESSES:
         jobs = 1
     whole: Mergeable | None = None

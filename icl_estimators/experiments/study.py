@@ -9,12 +9,15 @@ from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import Estimator
 from icl_estimators.validation import InputError, positive_int, probability_level
 
-__all__ = ["UNIT", "Study", "blocks"]
+__all__ = ["UNIT", "Study", "blocks", "unit_size"]
 
 UNIT = 50
 """Chains that are summarised together; summaries are merged in chain order."""
 
-_BLOCK_SEQUENCES = 2000  # what an estimator is given at once: large enough to pay for a call, small in memory
+# What an estimator is given at once: large enough to pay for a call, small in memory.
+_BLOCK_SEQUENCES = 2000
+_BLOCK_CELLS = 600_000  # probabilities: as many sequences at K = 3 and T = 100
+_UNIT_CELLS = 6_000_000
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,11 @@ class Study:
         return self.law.n_states
 
     @property
+    def cells(self) -> int:
+        """T·K: probabilities predicted for one sequence."""
+        return self.length * self.n_states
+
+    @property
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """The training runs by recipe: what stands before the last colon of their names."""
         recipes: dict[str, tuple[str, ...]] = {}
@@ -127,17 +135,37 @@ class Study:
         return self.law.start == "uniform"
 
 
-def blocks(n_chains: int, sequences_per_chain: int) -> Iterator[range]:
+def unit_size(sequences_per_chain: int, cells: int = 300) -> int:
+    """Return how many chains are summarised together: :data:`UNIT`, or fewer where their sequences fill memory.
+
+    Parameters
+    ----------
+    sequences_per_chain : int
+        S.
+    cells : int
+        T·K, probabilities predicted for one sequence.
+
+    Examples
+    --------
+    >>> unit_size(64), unit_size(1000)
+    (50, 20)
+    """
+    return max(1, min(UNIT, _UNIT_CELLS // (sequences_per_chain * cells)))
+
+
+def blocks(n_chains: int, sequences_per_chain: int, cells: int = 300) -> Iterator[range]:
     """Cut chains 0 … R − 1 into blocks of work, each a whole number of units.
 
-    The cut depends on the design alone, so that results do not depend on the number of workers.
+    The cut depends on the design alone, so that results do not depend on the number of workers. Parameters as for
+    :func:`unit_size`.
 
     Examples
     --------
     >>> [len(block) for block in blocks(450, 10)]
     [200, 200, 50]
     """
-    units = max(1, _BLOCK_SEQUENCES // (UNIT * sequences_per_chain))
-    size = units * UNIT
+    unit = unit_size(sequences_per_chain, cells)
+    sequences = min(_BLOCK_SEQUENCES, _BLOCK_CELLS // cells)
+    size = max(1, sequences // (unit * sequences_per_chain)) * unit
     for first in range(0, n_chains, size):
         yield range(first, min(first + size, n_chains))
