@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import subprocess
 from collections.abc import Callable
@@ -156,6 +157,14 @@ def test_more_labels_than_an_estimator_takes_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     line = refused(main, "ABCD", "--estimators", "bigram,threes:rule")
     assert line == "predict: threes:rule is for 3 states, but 4 were asked for\n"
+
+
+if importlib.util.find_spec("icl_estimators.estimators.transformer") is not None:
+
+    def test_more_labels_than_the_transformer_takes_is_named(refused: Callable[..., str]) -> None:
+        line = refused(main, "ABCD", "--estimators", "bigram,transformer")
+        assert line.startswith("predict: transformer")
+        assert "4" in line
 
 
 def test_a_prompt_may_begin_with_a_dash(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -157,6 +157,12 @@ def test_tokens_are_the_inverse_transform_of_their_uniforms(seed: int, n_states:
             law = transition[chain, tokens[chain, sequence, t]]
 
 
+def test_a_state_of_probability_0_is_not_drawn_at_an_edge() -> None:
+    transition = np.array([[[0.5, 0.0, 0.5]] * 3])
+    at_the_edge = np.array([[[0.5, 0.5, np.nextafter(0.5, 0)]]])
+    assert draw_tokens(transition, transition[:, 0], at_the_edge).tolist() == [[[2, 2, 0]]]
+
+
 def test_no_uniform_opens_a_state_that_is_not_there() -> None:
     thirds = np.full((1, 3, 3), 1 / 3)
     edge = np.array([[[0.0, 1 - 2.0**-53, 0.0]]])

@@ -88,6 +88,15 @@ def test_transient_states_get_nothing(order: tuple[int, ...]) -> None:
     assert stationary[order.index(0)] == 0.0
 
 
+@pytest.mark.parametrize("n_states", [3, 4, 6, 9])
+def test_a_state_may_be_many_steps_away(n_states: int) -> None:
+    cycle = np.roll(np.eye(n_states), 1, axis=1)
+    np.testing.assert_allclose(stationary_distribution(cycle), np.full(n_states, 1 / n_states), rtol=1e-15)
+    path = np.eye(n_states, k=1)
+    path[-1, -1] = 1.0  # one way, into the last state
+    assert stationary_distribution(path).tolist() == np.eye(n_states)[-1].tolist()
+
+
 def test_periodic_and_absorbing_chains_have_one_law() -> None:
     np.testing.assert_allclose(stationary_distribution([[0.0, 1.0], [1.0, 0.0]]), [0.5, 0.5], rtol=1e-15)
     assert stationary_distribution([[1.0, 0.0], [0.5, 0.5]]).tolist() == [1.0, 0.0]
