@@ -1,0 +1,54 @@
+"""Which estimator is this sequence model?
+
+A prefix goes in, a next-token distribution comes out; whoever gives it is an estimator, and estimators are compared
+on the same draws. Start with :func:`compare`, or from a shell with ``python -m icl_estimators.evaluate``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icl_estimators.chains import ChainLaw, sample_chains
+    from icl_estimators.estimators import Estimator, check_estimator, get
+    from icl_estimators.experiments.compare import Comparison, compare
+    from icl_estimators.experiments.exact import ExactRisk, exact_risk
+    from icl_estimators.validation import InputError
+
+__all__ = [
+    "ChainLaw",
+    "Comparison",
+    "Estimator",
+    "ExactRisk",
+    "InputError",
+    "check_estimator",
+    "compare",
+    "exact_risk",
+    "get",
+    "sample_chains",
+]
+
+# Loaded on use (PEP 562), so that a command that needs no SciPy or torch starts without them.
+_HOMES = {
+    "ChainLaw": "icl_estimators.chains",
+    "Comparison": "icl_estimators.experiments.compare",
+    "Estimator": "icl_estimators.estimators",
+    "ExactRisk": "icl_estimators.experiments.exact",
+    "InputError": "icl_estimators.validation",
+    "check_estimator": "icl_estimators.estimators",
+    "compare": "icl_estimators.experiments.compare",
+    "exact_risk": "icl_estimators.experiments.exact",
+    "get": "icl_estimators.estimators",
+    "sample_chains": "icl_estimators.chains",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

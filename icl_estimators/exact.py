@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 for metric in EXACT_METRICS:
                     writer.writerow([result.estimator, n + 1, metric, repr(float(result.metrics[metric][n]))])
         return 0
-    from icl_estimators.reporting.text import number, text_table
+    from icl_estimators.text import number, text_table
 
     n_last = options.context_length
     prefixes = law.n_states**n_last

@@ -1,7 +1,8 @@
-"""Writing files: proven possible before the work, and whole or not at all."""
+"""Files: written whole or not at all, proven possible before the work, known by their digest."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from icl_estimators.validation import InputError
 
-__all__ = ["require_writable", "write_whole"]
+__all__ = ["require_writable", "sha256", "write_whole"]
 
 
 def require_writable(folder: Path) -> None:
@@ -46,3 +47,9 @@ def write_whole(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

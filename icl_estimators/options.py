@@ -8,7 +8,9 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
@@ -26,6 +28,8 @@ __all__ = [
     "level",
     "make_estimators",
     "natural",
+    "progress_reports",
+    "sampling_parent",
 ]
 
 
@@ -142,6 +146,42 @@ def estimator_parent() -> Parser:
     return parent
 
 
+def sampling_parent() -> Parser:
+    """Return the flags that say which chains are drawn, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument("--chains", type=count, default=2000, metavar="R", help="independent chains (default 2000)")
+    parent.add_argument(
+        "--sequences-per-chain", type=count, default=10, metavar="S", help="sequences of each chain (default 10)"
+    )
+    parent.add_argument(
+        "--decomposition-chains",
+        type=natural,
+        default=500,
+        metavar="R",
+        help="chains of the nested design for bias and variance; 0 leaves it out (default 500)",
+    )
+    parent.add_argument(
+        "--decomposition-sequences",
+        type=count,
+        default=64,
+        metavar="S",
+        help="sequences of each of them, at least 2 (default 64)",
+    )
+    parent.add_argument(
+        "--length",
+        type=count,
+        default=100,
+        metavar="T",
+        help="tokens read; the window on observed data (default 100)",
+    )
+    parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
+    parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")
+    parent.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
+    parent.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the study (default 0)")
+    parent.add_argument("--device", default="cpu", help="where a transformer runs: cpu (default) or cuda")
+    return parent
+
+
 def make_estimators(options: argparse.Namespace, *, n_states: int, concentration: float) -> list[Estimator]:
     """Make what ``--estimators`` and ``--checkpoint`` ask for; a default that cannot take K is left out aloud.
 
@@ -164,3 +204,34 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         warn=lambda line: print(line, file=sys.stderr),
         device=getattr(options, "device", "cpu"),
     )
+
+
+@contextmanager
+def progress_reports(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a callback (what, done, total): a bar on a terminal, a line now and then otherwise, nothing if quiet."""
+    if quiet:
+        yield lambda what, done, total: None
+    elif sys.stderr.isatty():
+        from tqdm import tqdm
+
+        bars: dict[str, tqdm] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            bar = bars.setdefault(what, tqdm(total=total, desc=what, unit="chain", leave=False))
+            bar.update(done - bar.n)
+
+        try:
+            yield show
+        finally:
+            for bar in bars.values():
+                bar.close()
+    else:
+        last = time.monotonic()
+
+        def log(what: str, done: int, total: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= 10:
+                last = time.monotonic()
+                print(f"{what}: {done:,} of {total:,} chains", file=sys.stderr)
+
+        yield log

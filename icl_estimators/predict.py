@@ -83,9 +83,7 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
         if missing:
             raise InputError(f"the prompt has {missing[0]!r}, which --order {order!r} lacks: add it there")
     if len(labels) < 2:
-        raise InputError(
-            f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B"
-        )
+        raise InputError(f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B")
     return tokens, labels
 
 
@@ -117,15 +115,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         for rule, row in zip(estimators, rows, strict=True):
             writer.writerows([rule.name, label, repr(float(p))] for label, p in zip(labels, row, strict=True))
         return 0
-    from icl_estimators.reporting.text import number, text_table
+    from icl_estimators.text import number, text_table
 
     print(f"What comes after the last {tokens[-1]} of {_shown(tokens)}\n")
     table = [[rule.name, *(number(p) for p in row)] for rule, row in zip(estimators, rows, strict=True)]
     print(text_table(["estimator", *labels], table))
     if len(tokens) > LONGEST_DISPLAY:
-        print(
-            f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}."
-        )
+        print(f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}.")
         return 0
     from icl_estimators.estimators.induction_matrices import InductionMatrices
 
@@ -139,18 +135,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_attention(tokens: list[str], weights: list[float], width: int = 76) -> None:
-    from icl_estimators.reporting.text import columns_of
+    from icl_estimators.text import columns_of
 
-    cells = [
-        "·" if weight < 1e-6 else f"{weight:.2f}" if weight >= 0.005 else f"{weight:.0e}" for weight in weights
-    ]
+    cells = ["·" if weight < 1e-6 else f"{weight:.2f}" if weight >= 0.005 else f"{weight:.0e}" for weight in weights]
     column = max(map(columns_of, (*tokens, *cells))) + 2
     per_line = max(1, (width - 9) // column)
     for first in range(0, len(cells), per_line):
         for title, row in (("token    ", tokens), ("weight   ", cells)):
-            print(
-                title + "".join(" " * (column - columns_of(cell)) + cell for cell in row[first : first + per_line])
-            )
+            print(title + "".join(" " * (column - columns_of(cell)) + cell for cell in row[first : first + per_line]))
 
 
 def _shown(tokens: list[str], longest: int = 60) -> str:

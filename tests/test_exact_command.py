@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from icl_estimators.chains import ChainLaw
-from icl_estimators.estimators import get
+from icl_estimators.estimators import DEFAULT_SPECS, get
 from icl_estimators.exact import main
 from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
 
@@ -43,9 +43,7 @@ def test_the_table_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith(
         "Exact risk, no Monte Carlo error: all 59,049 prefixes of 10 tokens; K = 3, α = 1, uniform start"
     )
-    rows = {
-        line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith(("estimator", "add-one"))
-    }
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith(("estimator", "add-one"))}
     assert re.search(r"estimator +n=1 +n=2 +n=3 +n=4 +n=6 +n=8 +n=10\n", out)
     assert re.search(r"add-one +0\.2653 +0\.2456 +0\.2227 ", out)
     assert re.search(r"bigram +0\.2653 +inf ", out)
@@ -58,6 +56,16 @@ def test_the_table_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
 def test_any_number_of_states(capsys: pytest.CaptureFixture[str], n_states: str) -> None:
     out = run(capsys, "--states", n_states, "--context-length", "1", "--estimators", "uniform,bayes", "--csv")
     assert "uniform,1,regret_nats,0.0\n" in out
+
+
+def test_by_default_everything_that_takes_k_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    for states, left_out in (("3", 0), ("2", 1)):
+        assert main(["--states", states, "--context-length", "2", "--csv"]) == 0
+        out, err = capsys.readouterr()
+        names = list(dict.fromkeys(row["estimator"] for row in csv.DictReader(io.StringIO(out))))
+        assert names == list(DEFAULT_SPECS)[left_out:]
+        assert err.count("\n") == left_out
+    assert err.startswith("left out: transformer: no checkpoint ships for 2 states")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +102,7 @@ def test_any_number_of_states(capsys: pytest.CaptureFixture[str], n_states: str)
         (["--state", "3"], "unrecognized arguments: --state 3"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line_and_status_2(
-    refused: Callable[..., str], arguments: list[str], message: str
-) -> None:
+def test_bad_input_is_one_line_and_status_2(refused: Callable[..., str], arguments: list[str], message: str) -> None:
     defaults = [] if not arguments else ["--context-length", "1", "--estimators", "bigram"]
     line = refused(main, *defaults, *arguments)
     assert line.startswith("exact: ")

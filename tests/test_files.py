@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from icl_estimators.files import require_writable, write_whole
+from icl_estimators.files import require_writable, sha256, write_whole
 from icl_estimators.validation import InputError
 
 
@@ -56,3 +56,8 @@ def test_a_failed_write_keeps_what_was_there(tmp_path: Path, failure: type[BaseE
         write_half()
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_digest_is_the_known_one(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+    assert sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

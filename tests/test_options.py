@@ -149,9 +149,7 @@ def test_values_are_parsed(kind: Callable[[str], object], text: str, value: obje
         (options.level, "high", "'high' is not a number"),
     ],
 )
-def test_values_that_cannot_be_parsed_name_the_option(
-    kind: Callable[[str], object], text: str, message: str
-) -> None:
+def test_values_that_cannot_be_parsed_name_the_option(kind: Callable[[str], object], text: str, message: str) -> None:
     with pytest.raises(InputError, match=rf"^argument --value: {message} \(--help lists the options\)$"):
         parse(text, kind=kind)
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import subprocess
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from icl_estimators.estimators import get
 from icl_estimators.predict import LONGEST_DISPLAY, main, read_prompt
-from icl_estimators.reporting.text import columns_of
+from icl_estimators.text import columns_of
 from icl_estimators.validation import InputError
 
 RULES = "bigram,add-one,construction"
@@ -159,12 +158,10 @@ def test_more_labels_than_an_estimator_takes_is_named(
     assert line == "predict: threes:rule is for 3 states, but 4 were asked for\n"
 
 
-if importlib.util.find_spec("icl_estimators.estimators.transformer") is not None:
-
-    def test_more_labels_than_the_transformer_takes_is_named(refused: Callable[..., str]) -> None:
-        line = refused(main, "ABCD", "--estimators", "bigram,transformer")
-        assert line.startswith("predict: transformer")
-        assert "4" in line
+def test_more_labels_than_the_transformer_takes_is_named(refused: Callable[..., str]) -> None:
+    line = refused(main, "ABCD", "--estimators", "bigram,transformer")
+    assert line.startswith("predict: transformer")
+    assert "4" in line
 
 
 def test_a_prompt_may_begin_with_a_dash(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -54,7 +55,11 @@ class UnsupportedStates(InputError):
 
 
 def check_predictions(
-    predictions: Any, shape: tuple[int, int, int], name: str, tolerance: float = FLOAT32_TOLERANCE
+    predictions: Any,
+    shape: tuple[int, int, int],
+    name: str,
+    tolerance: float = FLOAT32_TOLERANCE,
+    place: Callable[[int], str] = "sequence {}".format,
 ) -> NDArray[np.float64]:
     """Return `predictions` if they are laws of the right shape.
 
@@ -68,6 +73,8 @@ def check_predictions(
         The estimator's name, for the message.
     tolerance : float
         How far a row's sum may be from 1.
+    place : callable
+        What to call the sequence with a given index, for the message.
 
     Returns
     -------
@@ -106,7 +113,7 @@ def check_predictions(
             f"sums to {row.sum():.9g}, not 1"
         )  # fmt: skip
         raise ContractError(
-            f"{name}: the prediction for sequence {sequence} at context length {position + 1} {fault}: "
+            f"{name}: the prediction for {place(sequence)} at context length {position + 1} {fault}: "
             f"{np.array2string(row, precision=6, threshold=8, max_line_width=200)}"
         )
     return predictions

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from icl_estimators.chains import occurrence_counts, transition_counts
+from icl_estimators.estimators.induction_matrices import InductionMatrices
 from icl_estimators.validation import InputError, as_tokens, positive_int, positive_real
 
-__all__ = ["Construction", "ConstructionSoftmax", "induction_path"]
+__all__ = ["Construction", "ConstructionSoftmax", "induction_path", "saturated_attention"]
 
 Array = NDArray[np.float64]
 
@@ -87,6 +88,36 @@ def _finite_path(tokens: NDArray[np.int64], n_states: int, beta: float) -> Array
     return path.transpose(1, 0, 2).copy()
 
 
+def saturated_attention(tokens: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Return both attentions in the limit β → ∞.
+
+    Parameters
+    ----------
+    tokens : ndarray of int64, shape (N, T)
+
+    Returns
+    -------
+    first, second : ndarray of float64, shape (N, T + 1, T + 1)
+        The sentinel is position 0. First: each position on the one before. Second: uniform over the positions whose
+        predecessor is the current token, over the whole prefix where there are none.
+
+    Examples
+    --------
+    >>> saturated_attention(np.array([[0, 1, 0, 2, 0]]))[1][0, -1].tolist()
+    [0.0, 0.0, 0.5, 0.0, 0.5, 0.0]
+    """
+    n_sequences, length = tokens.shape
+    first = np.zeros((n_sequences, length + 1, length + 1))
+    first[:, 0, 0] = 1.0
+    first[:, np.arange(1, length + 1), np.arange(length)] = 1.0
+    match = np.zeros(first.shape, dtype=bool)
+    match[:, 1:, 2:] = tokens[:, :, None] == tokens[:, None, :-1]
+    causal = np.tri(length + 1, dtype=bool)
+    match &= causal
+    kept = np.where(match.any(axis=-1, keepdims=True), match, causal)
+    return first, kept / kept.sum(axis=-1, keepdims=True)
+
+
 class Construction:
     """The construction's induction path, restricted to the real tokens and normalised.
 
@@ -121,6 +152,13 @@ class Construction:
         path = induction_path(as_tokens(tokens, self.n_states), self.n_states, self.beta)
         return np.asarray(path / path.sum(axis=-1, keepdims=True))
 
+    def attention(self, tokens: ArrayLike) -> tuple[Array, Array]:
+        """Return both layers' weights, sentinel first, shape (N, T + 1, T + 1) each."""
+        checked = as_tokens(tokens, self.n_states)
+        if math.isinf(self.beta):
+            return saturated_attention(checked)
+        return InductionMatrices(self.n_states, checked.shape[1], self.beta).run(checked).attention
+
 
 class ConstructionSoftmax:
     """The construction's logits as written, through a softmax: softmax_w(γ (1[w = v] + f_w)) after t_n = v.
@@ -154,11 +192,11 @@ class ConstructionSoftmax:
         if not isinstance(direct_path, bool):
             raise InputError(f"direct_path must be true or false, not {direct_path!r}")
         self.direct_path = direct_path
-        given = gamma is not None
+        self.gamma_given = gamma is not None
         self.gamma = positive_real(
             DEFAULT_GAMMA[direct_path] if gamma is None else gamma, "gamma of construction-softmax"
         )
-        value = f":{self.gamma:.15g}" if given else ""
+        value = f":{self.gamma:.15g}" if self.gamma_given else ""
         self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:

@@ -219,6 +219,7 @@ def get_all(
                 estimator = get(spec, n_states=n_states, checkpoint=checkpoint, **options)
                 if len(weights) > 1:
                     estimator.name = f"{estimator.name}:{Path(checkpoint).stem}"
+                    estimator.training_run = True  # type: ignore[attr-defined]
                 made.append(estimator)
         except UnsupportedStates as error:
             if specs is not None:
@@ -242,9 +243,7 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
             raise InputError(f"{parsed.text}: importing {parsed.head} failed: {error}") from error
         raise _unknown(parsed.head) from None
     except Exception as error:
-        raise InputError(
-            f"{parsed.text}: importing {parsed.head} failed: {type(error).__name__}: {error}"
-        ) from error
+        raise InputError(f"{parsed.text}: importing {parsed.head} failed: {type(error).__name__}: {error}") from error
     if not hasattr(module, parsed.value):
         raise InputError(f"{parsed.text}: module {parsed.head} has no attribute {parsed.value}")
     target = getattr(module, parsed.value)

@@ -26,9 +26,7 @@ def count_by_hand(tokens: np.ndarray, n_states: int) -> tuple[list, list]:
 
 
 @given(
-    st.integers(2, 8).flatmap(
-        lambda k: st.tuples(st.just(k), arrays(np.int64, SHAPES, elements=st.integers(0, k - 1)))
-    )
+    st.integers(2, 8).flatmap(lambda k: st.tuples(st.just(k), arrays(np.int64, SHAPES, elements=st.integers(0, k - 1))))
 )
 def test_counts_are_those_of_counting_by_hand(case: tuple[int, np.ndarray]) -> None:
     n_states, tokens = case

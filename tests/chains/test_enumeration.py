@@ -17,9 +17,7 @@ def gamma_formula(prefix: list[int], n_states: int, concentration: float) -> flo
     log_probability = -math.log(n_states)
     for v in range(n_states):
         counts = [pairs.count((v, w)) for w in range(n_states)]
-        log_probability += math.lgamma(n_states * concentration) - math.lgamma(
-            n_states * concentration + sum(counts)
-        )
+        log_probability += math.lgamma(n_states * concentration) - math.lgamma(n_states * concentration + sum(counts))
         log_probability += sum(math.lgamma(concentration + n) - math.lgamma(concentration) for n in counts)
     return math.exp(log_probability)
 

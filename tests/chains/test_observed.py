@@ -60,9 +60,7 @@ def test_datasets_go_by_name() -> None:
         ("日本日", ("日", "本"), [[0, 1, 0]]),
     ],
 )
-def test_files_hold_one_sequence_a_line(
-    tmp_path: Path, text: str, labels: tuple[str, ...], sequences: list
-) -> None:
+def test_files_hold_one_sequence_a_line(tmp_path: Path, text: str, labels: tuple[str, ...], sequences: list) -> None:
     read = read_sequences(written(tmp_path, text))
     assert (read.name, read.labels) == ("weather.txt", labels)
     assert [sequence.tolist() for sequence in read.sequences] == sequences

@@ -31,9 +31,7 @@ def test_the_predictive_is_the_posterior_mean(counts: tuple[int, ...], concentra
 
 @pytest.mark.parametrize("concentration", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("counts", COUNTS)
-def test_expected_kl_of_any_estimate_is_floor_plus_kl_to_bayes(
-    counts: tuple[int, ...], concentration: float
-) -> None:
+def test_expected_kl_of_any_estimate_is_floor_plus_kl_to_bayes(counts: tuple[int, ...], concentration: float) -> None:
     rows = stats.dirichlet(np.array(counts) + concentration).rvs(60_000, random_state=1)
     q = posterior_predictive(np.array(counts), concentration)
     floor = posterior_kl_floor(np.array(counts), concentration)

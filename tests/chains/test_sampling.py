@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icl_estimators.chains import ChainLaw, Sample, sample_batch, sample_chains, stationary_distribution
-from icl_estimators.chains.sampling import draw_tokens
+from icl_estimators.chains.sampling import draw_tokens, sample_batches
 from icl_estimators.validation import InputError
 
 LAWS = [ChainLaw(), ChainLaw(2, 0.1), ChainLaw(5, 2.0, "stationary")]
@@ -178,6 +178,20 @@ def test_a_batch_is_one_address() -> None:
     assert not same(batch, sample_batch(3, batch=64, length=10, seed=2))
     assert not same(batch, sample_batch(3, batch=64, length=10, seed=1, purpose="tuning"))
     assert len({row.tobytes() for row in batch.transition}) == 64
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_batches_are_the_same_alone_and_together(law: ChainLaw) -> None:
+    size = {"batch": 5, "length": 7, "law": law, "seed": 2}
+    together = sample_batches([9, 0, 4], **size)
+    alone = [sample_batch(step, **size) for step in (9, 0, 4)]
+    assert np.array_equal(together.tokens, np.concatenate([batch.tokens for batch in alone]))
+    assert np.array_equal(together.transition, np.concatenate([batch.transition for batch in alone]))
+
+
+def test_no_steps_are_an_error() -> None:
+    with pytest.raises(InputError, match="no batches to sample: give at least one step"):
+        sample_batches([], batch=2, length=3)
 
 
 def test_batches_follow_the_truth() -> None:

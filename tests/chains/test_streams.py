@@ -36,8 +36,18 @@ def test_an_address_is_a_key_and_a_counter_of_philox() -> None:
 
 def test_purposes_and_kinds_keep_their_places() -> None:
     """Their positions are part of every address: append, never reorder."""
-    purposes = ("training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing")
-    assert get_args(Purpose)[: len(purposes)] == purposes
+    purposes = [
+        "training",
+        "tuning",
+        "risk",
+        "decomposition",
+        "bootstrap",
+        "example",
+        "test",
+        "smoothing",
+        "validation",
+    ]
+    assert list(get_args(Purpose)[: len(purposes)]) == purposes
     assert get_args(Kind)[:4] == ("rows", "tokens", "weights", "other")
 
 
@@ -90,7 +100,7 @@ def test_a_seed_is_an_integer_of_at_least_0(seed: object) -> None:
 
 
 def test_unknown_purposes_and_kinds_are_named_with_the_choices() -> None:
-    with pytest.raises(InputError, match=r"purpose must be one of training, tuning, .*smoothing, not 'evaluation'"):
+    with pytest.raises(InputError, match=r"purpose must be one of training, tuning, risk, .*, not 'evaluation'"):
         Stream(0, "evaluation", "rows")
     with pytest.raises(InputError, match="kind must be one of rows, tokens, weights, other, not 'columns'"):
         Stream(0, "test", "columns")

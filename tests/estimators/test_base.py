@@ -208,6 +208,11 @@ def test_the_first_offending_row_is_shown() -> None:
         check_predictions(prediction, (2, 3, 3), "mine")
 
 
+def test_a_sequence_may_go_by_another_name() -> None:
+    with pytest.raises(ContractError, match=r"mine: the prediction for chain 50 at context length 1 sums to 0, not 1"):
+        check_predictions(np.zeros((1, 1, 3)), (1, 1, 3), "mine", place=lambda i: f"chain {50 + i}")
+
+
 def test_rows_of_many_states_are_shown_on_one_line() -> None:
     for n_states in (8, 200):
         with pytest.raises(ContractError, match=r"has a negative entry: \[") as caught:

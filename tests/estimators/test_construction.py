@@ -42,9 +42,7 @@ def test_a_huge_beta_is_the_limit(beta: float) -> None:
 
 @pytest.mark.parametrize(("n_sequences", "length"), [(30, 100), (4, 1000)])
 @pytest.mark.parametrize("n_states", [2, 3, 20])
-def test_construction_at_30_is_the_bigram_where_there_is_a_match(
-    n_states: int, n_sequences: int, length: int
-) -> None:
+def test_construction_at_30_is_the_bigram_where_there_is_a_match(n_states: int, n_sequences: int, length: int) -> None:
     tokens = random_tokens(n_states, n_sequences, length)
     match = matched(tokens, n_states)
     prediction = get("construction:30", n_states=n_states).predict_proba(tokens)
@@ -69,6 +67,16 @@ def test_construction_itself_is_the_limit_with_exact_zeros() -> None:
     np.testing.assert_allclose(Construction(3, 60.0).predict_proba(tokens), prediction, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("length", [1, 2, 40])
+def test_the_attention_is_the_matrices(length: int) -> None:
+    tokens = random_tokens(3, 6, length)
+    dense = InductionMatrices(3, length, 60.0).run(tokens).attention
+    soft = InductionMatrices(3, length, 2.0).run(tokens).attention
+    for layer in range(2):
+        np.testing.assert_allclose(Construction(3).attention(tokens)[layer], dense[layer], rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(Construction(3, 2.0).attention(tokens)[layer], soft[layer])
+
+
 def test_at_finite_beta_only_states_that_have_not_occurred_get_nothing() -> None:
     tokens = random_tokens(3, 50, 10)
     absent = occurrence_counts(tokens, 3) == 0
@@ -80,8 +88,7 @@ def test_kl_grows_linearly_in_beta() -> None:
     """Once every state has occurred: what the bigram leaves at 0 gets mass of order e^(−β)."""
     tokens = np.array([[0, 1, 2, 0]])
     kl = [
-        float(kl_divergence(np.full(3, 1 / 3), Construction(3, b).predict_proba(tokens)[0, -1]))
-        for b in (50, 100, 150)
+        float(kl_divergence(np.full(3, 1 / 3), Construction(3, b).predict_proba(tokens)[0, -1])) for b in (50, 100, 150)
     ]
     assert kl[2] - kl[1] == pytest.approx(kl[1] - kl[0], rel=1e-6)
     assert kl[1] - kl[0] == pytest.approx(50 * 2 / 3, rel=0.05)

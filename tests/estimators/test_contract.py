@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 
@@ -29,8 +27,7 @@ EXAMPLES: dict[str, list[str]] = {
     "uniform": ["uniform"],
 }
 
-# The shipped transformer is for K = 3 and computes in float32. Its cases appear with its module.
-TRANSFORMER_IS_THERE = importlib.util.find_spec("icl_estimators.estimators.transformer") is not None
+# The shipped transformer is for K = 3 and computes in float32.
 CASES = [
     (spec, n_states, 1e-12)
     for name, specs in EXAMPLES.items()
@@ -38,8 +35,7 @@ CASES = [
     for spec in specs
     for n_states in (2, 3, 5, 8)
 ]
-if TRANSFORMER_IS_THERE:
-    CASES += [(spec, 3, 1e-6) for spec in EXAMPLES["transformer"]]
+CASES += [(spec, 3, 1e-6) for spec in EXAMPLES["transformer"]]
 
 every_rule = pytest.mark.parametrize(("spec", "n_states", "tolerance"), CASES)
 
@@ -111,12 +107,10 @@ def test_bayes_is_the_rule_of_its_prior(concentration: float) -> None:
     np.testing.assert_array_equal(bayes, same)
 
 
-if TRANSFORMER_IS_THERE:
-
-    @pytest.mark.parametrize("n_states", [2, 3])
-    def test_the_default_list_leaves_out_what_cannot_take_k_and_says_so(n_states: int) -> None:
-        lines: list[str] = []
-        names = [rule.name for rule in get_all(None, n_states=n_states, warn=lines.append)]
-        assert ("transformer" in names) == (n_states == 3)
-        assert len(names) + len(lines) == len(DEFAULT_SPECS)
-        assert all(line.startswith("left out: ") for line in lines)
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_the_default_list_leaves_out_what_cannot_take_k_and_says_so(n_states: int) -> None:
+    lines: list[str] = []
+    names = [rule.name for rule in get_all(None, n_states=n_states, warn=lines.append)]
+    assert ("transformer" in names) == (n_states == 3)
+    assert len(names) + len(lines) == len(DEFAULT_SPECS)
+    assert all(line.startswith("left out: ") for line in lines)

@@ -154,9 +154,7 @@ def test_an_unknown_name_names_the_nearest_and_lists_all(spec: str, nearest: str
     "spec", ["qqq", "qqq:zzz", "no.such.module:rule", "reader.absent:rule", "reader.rules", "a b:c"]
 )
 def test_a_name_near_nothing_lists_all(spec: str) -> None:
-    with pytest.raises(
-        InputError, match=r"^unknown estimator '[^']+': choose from transformer, .*, uniform, or name"
-    ):
+    with pytest.raises(InputError, match=r"^unknown estimator '[^']+': choose from transformer, .*, uniform, or name"):
         get(spec)
 
 

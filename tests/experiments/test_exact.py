@@ -25,9 +25,7 @@ from icl_estimators.experiments import exact
 from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
 from icl_estimators.validation import InputError
 
-ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "exact_risk.json").read_text(encoding="utf-8"))[
-    "values"
-]
+ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "exact_risk.json").read_text(encoding="utf-8"))["values"]
 
 RULES = ["add-one", "bigram", "unigram", "construction", "construction:2", "construction-softmax", "uniform"]
 
@@ -258,7 +256,5 @@ def test_what_cannot_be_exact_is_refused() -> None:
         exact_risk(get("bigram"), 13)
     with pytest.raises(InputError, match="context length must be an integer of at least 1, not 0"):
         exact_risk(get("bigram"), 0)
-    with pytest.raises(
-        ContractError, match=r"always: the prediction for sequence 0 at context length 1 sums to 0\.9"
-    ):
+    with pytest.raises(ContractError, match=r"always: the prediction for sequence 0 at context length 1 sums to 0\.9"):
         exact_risk(Always([0.3, 0.3, 0.3]), 2)

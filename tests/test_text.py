@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from icl_estimators.reporting.text import columns_of, number, text_table
+from icl_estimators.text import columns_of, number, text_table
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""A trained transformer as an estimator."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from icl_estimators.estimators.base import UnsupportedStates
+from icl_estimators.resources import shipped_checkpoint, shipped_states
+from icl_estimators.transformer import (
+    Far,
+    Folded,
+    far_distance,
+    fold,
+    folded_attention,
+    folded_logits,
+    load_checkpoint,
+)
+from icl_estimators.transformer.training import require_device
+from icl_estimators.validation import as_tokens, positive_int
+
+__all__ = ["Transformer"]
+
+INNER_BATCH = 64
+"""Sequences that go through the model together, always: so that results do not depend on the outer batch."""
+
+
+class Transformer:
+    """The softmax of a trained model's logits.
+
+    The model is run in its exact folded form where it has one. Logits are float32; the softmax is float64.
+
+    Parameters
+    ----------
+    n_states : int
+        K ≥ 2.
+    checkpoint : path, optional
+        A .safetensors file with its .json sidecar; by default the one that ships for this K.
+    far : "last" or int, optional
+        Which trained distance's bias stands in for those beyond the trained length; by default one that training has
+        pinned down (see :mod:`icl_estimators.transformer.positions`).
+    device : str
+        "cpu", or "cuda" where there is one.
+
+    Attributes
+    ----------
+    checkpoint : Path
+        Where the weights were read from.
+    windowed : bool
+        True: on observed sequences it reads a sliding window, not the whole history.
+
+    Raises
+    ------
+    UnsupportedStates
+        If no checkpoint ships for K, or the given one is for another K.
+    InputError
+        If the checkpoint cannot be read, `far` is no trained distance, or the device is not there.
+
+    Examples
+    --------
+    >>> Transformer(3).predict_proba([[0, 1, 0, 2, 0]]).shape
+    (1, 5, 3)
+    """
+
+    windowed = True
+
+    def __init__(
+        self,
+        n_states: int,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        far: Far = None,
+        device: str = "cpu",
+    ) -> None:
+        self.n_states = positive_int(n_states, "n_states", at_least=2)
+        path = shipped_checkpoint(self.n_states) if checkpoint is None else Path(checkpoint)
+        if path is None:
+            shipped = ", ".join(map(str, shipped_states())) or "none"
+            raise UnsupportedStates(
+                f"transformer: no checkpoint ships for {self.n_states} states (K shipped: {shipped}): train one with "
+                f"python -m icl_estimators.train --states {self.n_states} and give it with --checkpoint"
+            )
+        model, _ = load_checkpoint(path)
+        if model.config.n_states != self.n_states:
+            raise UnsupportedStates(
+                f"transformer: {path} is for {model.config.n_states} states, but {self.n_states} were asked for"
+            )
+        self.checkpoint = path
+        self.device = require_device(device)
+        self.far = far
+        self.name = "transformer" if far is None else f"transformer:far={far}"
+        far_distance(far, model.config.n_distances)  # a wrong rule is an error now, not at the first long context
+        self._model = model.to(self.device).eval()
+        self._folded = fold(self._model).detach() if model.config.foldable else None
+
+    def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
+        """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
+        return np.asarray(softmax(self.logits(tokens).astype(np.float64), axis=-1))
+
+    def logits(self, tokens: ArrayLike) -> NDArray[np.float32]:
+        """Return the model's logits, shape (N, T, K)."""
+        checked = as_tokens(tokens, self.n_states)
+        n_sequences, length = checked.shape
+        out = np.empty((n_sequences, length, self.n_states), dtype=np.float32)
+        batch = np.zeros((INNER_BATCH, length), dtype=np.int64)
+        for first in range(0, n_sequences, INNER_BATCH):
+            part = checked[first : first + INNER_BATCH]
+            batch[: len(part)] = part
+            batch[len(part) :] = 0  # the rest of a last batch is not empty, so that every product has one shape
+            out[first : first + len(part)] = self._forward(batch)[: len(part)]
+        return out
+
+    def attention(self, tokens: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return both layers' weights, shape (N, T, T) each; None for models of another form than two single heads."""
+        if self._folded is None:
+            return None
+        given = torch.from_numpy(as_tokens(tokens, self.n_states).copy()).to(self.device)
+        with torch.inference_mode():
+            first, second = folded_attention(self._folded, given, far=self.far)
+        return first.cpu().numpy().astype(np.float64), second.cpu().numpy().astype(np.float64)
+
+    @property
+    def folded(self) -> Folded | None:
+        """The numbers through which the model acts; None for models of another form."""
+        return self._folded
+
+    @torch.inference_mode()
+    def _forward(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        given = torch.from_numpy(tokens).to(self.device)
+        if self._folded is None:
+            logits = self._model(given, far=self.far)
+        else:
+            logits = folded_logits(self._folded, given, far=self.far)
+        result: NDArray[np.float32] = logits.cpu().numpy()
+        return result

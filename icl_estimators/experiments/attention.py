@@ -1,0 +1,116 @@
+"""Where the induction circuits look, on the sequences of the risk design and on one example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.chains import sample_chains
+from icl_estimators.experiments.study import UNIT, Study
+from icl_estimators.experiments.tables import Cell, Table
+from icl_estimators.inference import (
+    NO_PREVIOUS_TOKEN,
+    Moments,
+    attention_quantities,
+    mean_intervals,
+    merge_in_order,
+    with_mean,
+)
+
+__all__ = ["EXAMPLE_TOKENS", "HasAttention", "attention_example_table", "attention_table"]
+
+Array = NDArray[np.float64]
+
+ATTENTION_CHAINS = 500
+EXAMPLE_TOKENS = 24
+QUANTITIES = ("previous_token_mass", "self_mass", "match_mass", "match_mass_chance")
+
+
+@runtime_checkable
+class HasAttention(Protocol):
+    """An estimator of two attention layers with one head each, that can show where they look."""
+
+    def attention(self, tokens: Any) -> tuple[Array, Array] | None:
+        """Return the weights of layer 1 and 2, shape (N, P, P) each, or None if they have another form.
+
+        P = T, or T + 1 with a sentinel in front.
+        """
+        ...
+
+
+def attention_table(study: Study) -> Table | None:
+    """Return attention.csv: masses by context length, first sequences of the first chains; None if no one attends."""
+    rows: list[tuple[Cell, ...]] = []
+    n_chains = min(study.chains, ATTENTION_CHAINS)
+    units = [range(first, min(first + UNIT, n_chains)) for first in range(0, n_chains, UNIT)]
+    for estimator in study.estimators:
+        if not isinstance(estimator, HasAttention):
+            continue
+        parts = [_unit_moments(study, estimator, unit) for unit in units]
+        if any(part is None for part in parts):
+            continue
+        for quantity in QUANTITIES:
+            moments = merge_in_order(part[quantity] for part in parts if part is not None)
+            intervals = mean_intervals(moments, level=study.level, undefined=NO_PREVIOUS_TOKEN)
+            for column in range(study.length):
+                note = intervals.notes[column] or f"{n_chains:,} chains, the first sequence of each"
+                rows.append(
+                    (
+                        estimator.name,
+                        column + 1,
+                        quantity,
+                        float(intervals.estimate[column]),
+                        float(intervals.se[column]),
+                        float(intervals.low[column]),
+                        float(intervals.high[column]),
+                        note,
+                    )
+                )
+    return Table.of("attention", rows) if rows else None
+
+
+def attention_example_table(study: Study) -> Table | None:
+    """Return attention_example.csv: both layers' weights on the start of one sequence; None if no one has any."""
+    sample = sample_chains(
+        [0],
+        sequences_per_chain=1,
+        length=min(study.length, EXAMPLE_TOKENS),
+        law=study.law,
+        seed=study.seed,
+        purpose="example",
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for estimator in study.estimators:
+        if not isinstance(estimator, HasAttention):
+            continue
+        layers = estimator.attention(sample.inputs)
+        if layers is not None:
+            for layer, weights in enumerate(layers, start=1):
+                rows += _example_rows(estimator.name, layer, weights[0], sample.inputs[0].tolist())
+    return Table.of("attention_example", rows) if rows else None
+
+
+def _example_rows(name: str, layer: int, weights: Array, tokens: list[int]) -> Iterator[tuple[Cell, ...]]:
+    """Yield one row for each query and key ≤ query; position 0 is the sentinel, where there is one."""
+    has_sentinel = len(weights) > len(tokens)
+    labels = [*(["^"] if has_sentinel else []), *map(str, tokens)]
+    first = 0 if has_sentinel else 1
+    for query in range(len(labels)):
+        for key in range(query + 1):
+            yield name, layer, query + first, key + first, labels[query], labels[key], float(weights[query, key])
+
+
+def _unit_moments(study: Study, estimator: HasAttention, chains: range) -> dict[str, Moments] | None:
+    sample = sample_chains(
+        chains, sequences_per_chain=1, length=study.length, law=study.law, seed=study.seed, purpose="risk"
+    )
+    tokens = sample.inputs
+    layers = estimator.attention(tokens)
+    if layers is None:
+        return None
+    extra = layers[0].shape[1] - tokens.shape[1]  # a sentinel's row and column
+    quantities = attention_quantities(layers[0][:, extra:, extra:], layers[1][:, extra:, extra:], tokens)
+    return {name: Moments.of(with_mean(getattr(quantities, name)), full=False) for name in QUANTITIES}

@@ -1,0 +1,375 @@
+"""The whole comparison: estimators in, tables out. The Python face of ``python -m icl_estimators.evaluate``."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+from icl_estimators.chains import ChainLaw, StartLaw
+from icl_estimators.estimators import Estimator, check_estimator, get, get_all
+from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.experiments.attention import attention_example_table, attention_table
+from icl_estimators.experiments.checks import check_table
+from icl_estimators.experiments.circuit import circuit_table
+from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
+from icl_estimators.experiments.executors import in_order
+from icl_estimators.experiments.risk import RiskMoments, risk_block
+from icl_estimators.experiments.risk_tables import (
+    decomposition_table,
+    difference_table,
+    risk_table,
+    signed_bias_table,
+)
+from icl_estimators.experiments.study import Study, blocks
+from icl_estimators.experiments.summary import summary_text
+from icl_estimators.experiments.tables import Table
+from icl_estimators.experiments.tuning import tune_gamma
+from icl_estimators.files import sha256
+from icl_estimators.inference import required_chains
+from icl_estimators.validation import positive_int
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Comparison",
+    "Progress",
+    "compare",
+    "design_options",
+    "run_study",
+    "study_estimators",
+    "training_runs",
+]
+
+
+class _CanMerge(Protocol):
+    def merge(self, other: Self) -> Self: ...
+
+
+Mergeable = TypeVar("Mergeable", bound=_CanMerge)
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, units done, and units in all."""
+
+_TARGETS = (1e-3, 1e-4)
+_WORTH_PROCESSES = 5000  # sequences below which starting processes costs more than it saves
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found.
+
+    Attributes
+    ----------
+    tables : dict of str to Table
+        By file stem, in the order they are written: risk, differences, …
+    run : dict
+        Design, tuned γ, chains needed for a target SE, seeds: what run.json adds provenance to.
+    """
+
+    tables: dict[str, Table]
+    run: dict[str, Any]
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        """Return a table as a DataFrame: ``.risk``, ``.differences``, …"""
+        tables = self.__dict__.get("tables", {})
+        if name in tables:
+            frame: pd.DataFrame = tables[name].frame()
+            return frame
+        raise AttributeError(f"a comparison has no table {name!r}: it has {', '.join(tables)}")
+
+    def summary(self) -> str:
+        """Return the headline figures as text: means and intervals by context length, differences, infinite shares."""
+        return summary_text(self.tables, self.run)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {', '.join(f'{name} ({len(t.rows)})' for name, t in self.tables.items())}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.summary())}</pre>"
+
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+        """Write every table and run.json to `folder`; return the paths.
+
+        Raises
+        ------
+        InputError
+            If the folder cannot be written to, or holds another study and `force` is false.
+        """
+        from icl_estimators.experiments.folder import save_tables
+
+        return save_tables(Path(folder), self.tables, self.run, force=force)
+
+
+def compare(
+    estimators: Iterable[str | Estimator] | None = None,
+    *,
+    reference: str = "add-one",
+    checkpoints: Sequence[str | os.PathLike[str]] = (),
+    chains: int = 2000,
+    sequences_per_chain: int = 10,
+    decomposition_chains: int = 500,
+    decomposition_sequences: int = 64,
+    length: int = 100,
+    states: int = 3,
+    concentration: float = 1.0,
+    start: StartLaw = "uniform",
+    seed: int = 0,
+    level: float = 0.95,
+    jobs: int = 1,
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare estimators on freshly sampled chains.
+
+    Parameters
+    ----------
+    estimators : iterable of str or Estimator, optional
+        Specs or your own objects; by default every estimator of the default list that takes `states`.
+    reference : str
+        Spec or name of the estimator that the others are compared with; added if it is not among them.
+    checkpoints : sequence of paths
+        Trained transformers; by default the one that ships for this K.
+    chains, sequences_per_chain : int
+        R ≥ 2 independent chains, S ≥ 1 sequences of each.
+    decomposition_chains, decomposition_sequences : int
+        The nested design of bias and variance, on chains of its own; 0 chains leave it out.
+    length : int
+        T ≥ 1 tokens are read.
+    states : int
+        K ≥ 2.
+    concentration : float
+        α of the Dirichlet prior.
+    start : {"uniform", "stationary"}
+        Law of the first token.
+    seed : int
+        The study's seed.
+    level : float
+        Confidence level of intervals and bands.
+    jobs : int
+        Processes. Results are the same bits for any number.
+    device : str
+        Where a transformer runs.
+    progress : callable, optional
+        Called with (what, done, total) after each block.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If an option is out of its range or an estimator unknown.
+    ContractError
+        If an estimator fails or breaks the contract.
+
+    Examples
+    --------
+    >>> result = compare(["bigram", "add-one"], chains=100, sequences_per_chain=1, length=12, decomposition_chains=0)
+    >>> result.risk.query("estimator == 'add-one' and context_length == 1 and metric == 'regret_nats'").estimate.item()
+    0.0
+    """
+    law = ChainLaw(states, concentration, start)
+    made, reference = study_estimators(
+        estimators, law, reference=reference, checkpoints=checkpoints, device=device, warn=lambda line: None
+    )
+    study = Study(
+        estimators=made,
+        reference=reference,
+        law=law,
+        length=length,
+        chains=chains,
+        sequences_per_chain=sequences_per_chain,
+        decomposition_chains=decomposition_chains,
+        decomposition_sequences=decomposition_sequences,
+        seed=seed,
+        level=level,
+        checkpoints=training_runs(made),
+    )
+    return run_study(study, jobs=jobs, progress=progress)
+
+
+def study_estimators(
+    estimators: Iterable[str | Estimator] | None,
+    law: ChainLaw,
+    *,
+    reference: str,
+    checkpoints: Sequence[str | os.PathLike[str]],
+    device: str,
+    warn: Callable[[str], None],
+) -> tuple[tuple[Estimator, ...], str]:
+    """Make the estimators of a study, add the reference, and hold each to the contract.
+
+    Returns
+    -------
+    estimators : tuple of Estimator
+    reference : str
+        The reference's name.
+
+    Raises
+    ------
+    InputError
+        As :func:`icl_estimators.estimators.get_all`.
+    ContractError
+        If an estimator breaks the contract.
+    """
+    options: dict[str, Any] = {"n_states": law.n_states, "concentration": law.concentration, "device": device}
+    if estimators is None:
+        made = get_all(None, warn=warn, checkpoints=checkpoints, **options)
+    else:
+        made = []
+        for item in estimators:
+            if isinstance(item, str):
+                made += get_all([item], warn=warn, checkpoints=checkpoints, **options)
+            else:
+                made.append(item)
+    names = [estimator.name for estimator in made]
+    if reference not in names:
+        candidate = get(reference, **options)
+        reference = candidate.name  # a spec may be spelled in several ways
+        if reference not in names:
+            made.append(candidate)
+    for estimator in made:
+        check_estimator(estimator, law.n_states)
+    return tuple(made), reference
+
+
+def training_runs(estimators: Iterable[Estimator]) -> tuple[str, ...]:
+    """Return the names of the estimators that are training runs of one recipe, if there are two or more."""
+    names = tuple(rule.name for rule in estimators if getattr(rule, "training_run", False))
+    return names if len(names) > 1 else ()
+
+
+def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
+    """Run a study and make its tables.
+
+    Raises
+    ------
+    InputError, ContractError
+        As :func:`compare`.
+    """
+    jobs = positive_int(jobs, "jobs")
+    began = time.perf_counter()
+    report = progress or (lambda what, done, total: None)
+    study, gammas = _tuned(study)
+    risk = _risk_moments(study, jobs, report)
+    decomposition = _decomposition_moments(study, jobs, report)
+    circuit, scales = circuit_table(study)
+    tables: dict[str, Table | None] = {
+        "risk": risk_table(study, risk),
+        "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
+        "signed_bias": signed_bias_table(study, risk),
+        "differences": difference_table(study, risk),
+        "attention": attention_table(study),
+        "attention_example": attention_example_table(study),
+        "circuit": circuit,
+        "checks": check_table(study, risk, decomposition),
+    }
+    run = {
+        "options": design_options(study),
+        "tuned_gamma": gammas,
+        "nearest_construction": scales,
+        "chains_for_target_se": _chains_needed(study, risk),
+        "streams": ["risk", "decomposition", "tuning", "example"],
+        "wall_time_s": time.perf_counter() - began,
+    }
+    return Comparison({name: table for name, table in tables.items() if table is not None}, run)
+
+
+def design_options(study: Study) -> dict[str, Any]:
+    """Return all that decides a study's numbers, as plain values."""
+    return {
+        "estimators": [estimator.name for estimator in study.estimators],
+        "reference": study.reference,
+        "chains": study.chains,
+        "sequences_per_chain": study.sequences_per_chain,
+        "decomposition_chains": study.decomposition_chains,
+        "decomposition_sequences": study.decomposition_sequences,
+        "length": study.length,
+        "states": study.law.n_states,
+        "concentration": study.law.concentration,
+        "start": study.law.start,
+        "seed": study.seed,
+        "level": study.level,
+        "checkpoints": list(study.checkpoints),
+        "weights": {
+            estimator.name: sha256(estimator.checkpoint)
+            for estimator in study.estimators
+            if hasattr(estimator, "checkpoint")
+        },
+    }
+
+
+def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
+    """Tune γ of each `construction-softmax` that was not given one."""
+    gammas: dict[str, float] = {}
+    tuned: list[Estimator] = []
+    for estimator in study.estimators:
+        if isinstance(estimator, ConstructionSoftmax) and not estimator.gamma_given:
+            gamma = tune_gamma(study.law, study.length, direct_path=estimator.direct_path, seed=study.seed)
+            gammas[estimator.name] = gamma
+            estimator = ConstructionSoftmax(
+                study.n_states, gamma, direct_path=estimator.direct_path, name=estimator.name
+            )
+        tuned.append(estimator)
+    return replace(study, estimators=tuple(tuned)), gammas
+
+
+def _risk_moments(study: Study, jobs: int, progress: Progress) -> RiskMoments:
+    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, jobs, progress)
+    assert whole is not None  # a study has at least two chains
+    return whole
+
+
+def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> DecompositionMoments | None:
+    return _merged(
+        "decomposition",
+        decomposition_block,
+        study,
+        study.decomposition_chains,
+        study.decomposition_sequences,
+        jobs,
+        progress,
+    )
+
+
+def _merged(
+    what: str,
+    work: Callable[[Study, range], Mergeable],
+    study: Study,
+    chains: int,
+    sequences: int,
+    jobs: int,
+    progress: Progress,
+) -> Mergeable | None:
+    """Run a design's blocks and merge them in chain order; None if it has no chains."""
+    tasks = list(blocks(chains, sequences))
+    if chains * sequences < _WORTH_PROCESSES:
+        jobs = 1
+    whole: Mergeable | None = None
+    done = 0
+    for task, part in zip(tasks, in_order(work, study, tasks, jobs=jobs), strict=True):
+        whole = part if whole is None else whole.merge(part)
+        done += len(task)
+        progress(what, done, chains)
+    return whole
+
+
+def _chains_needed(study: Study, risk: RiskMoments) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return how many chains bring the SE of each estimator's mean KL and mean regret down to a target, in nats."""
+    needed: dict[str, dict[str, dict[str, float | None]]] = {}
+    for (name, metric), moments in risk.risk.items():
+        if metric in ("kl_nats", "regret_nats"):
+            counts = {f"{target:g}": required_chains(moments.select([study.length]), target)[0] for target in _TARGETS}
+            needed.setdefault(name, {})[metric] = {
+                target: None if math.isnan(count) else float(count) for target, count in counts.items()
+            }
+    return needed

@@ -1,0 +1,105 @@
+"""Bias and variance by a nested design of its own: chains, and many sequences of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.chains import sample_chains, start_probabilities
+from icl_estimators.experiments.prediction import predict
+from icl_estimators.experiments.study import Study
+from icl_estimators.inference import (
+    Cells,
+    CellTally,
+    Moments,
+    bias_variance,
+    kl_bias_variance,
+    training_variance,
+    with_mean,
+)
+
+__all__ = ["DECOMPOSITION_METRICS", "DecompositionMoments", "decomposition_block"]
+
+Array = NDArray[np.float64]
+
+DECOMPOSITION_METRICS = (
+    "bias_squared",
+    "variance",
+    "training_variance",
+    "mse",
+    "split_weight",
+    "kl_bias_nats",
+    "kl_variance_nats",
+)
+"""`training_variance` only for the mean over several checkpoints, the KL parts only for single estimators."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecompositionMoments:
+    """What the nested design keeps of some chains; coordinates are context lengths 1 … T and then their mean.
+
+    Attributes
+    ----------
+    parts : dict of (estimator, metric) to Moments
+        Of per-chain values, with covariances.
+    tallies : dict of estimator to CellTally
+        Cells used, and those where a zero makes the KL parts undefined.
+    """
+
+    parts: dict[tuple[str, str], Moments]
+    tallies: dict[str, CellTally]
+
+    def merge(self, other: DecompositionMoments) -> DecompositionMoments:
+        """Return the summaries of both groups of chains together; `other`'s come after."""
+        return DecompositionMoments(
+            {key: moments.merge(other.parts[key]) for key, moments in self.parts.items()},
+            {key: tally.merge(other.tallies[key]) for key, tally in self.tallies.items()},
+        )
+
+
+def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
+    """Draw `chains` with many sequences each, ask every estimator, split its error.
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+    InputError
+        If a chain lacks the stationary law that the study starts from.
+    """
+    sample = sample_chains(
+        chains,
+        sequences_per_chain=study.decomposition_sequences,
+        length=study.length,
+        law=study.law,
+        seed=study.seed,
+        purpose="decomposition",
+    )
+    start = start_probabilities(sample.transition, study.law.start)
+    cells = Cells.of(sample.tokens[:, :, :-1], sample.transition, start)
+    tokens = sample.inputs
+    parts: dict[tuple[str, str], Moments] = {}
+    tallies: dict[str, CellTally] = {}
+    pooled: list[Array] = []
+    for estimator in study.estimators:
+        predictions = predict(estimator, tokens, chains, study.decomposition_sequences)
+        euclid, heskes = bias_variance(cells, predictions), kl_bias_variance(cells, predictions)
+        values = {
+            "bias_squared": euclid.bias_squared,
+            "variance": euclid.variance,
+            "mse": euclid.mse,
+            "split_weight": euclid.split_weight,
+            "kl_bias_nats": heskes.kl_bias_nats,
+            "kl_variance_nats": heskes.kl_variance_nats,
+        }
+        parts |= {(estimator.name, metric): Moments.of(with_mean(value)) for metric, value in values.items()}
+        tallies[estimator.name] = heskes.tally
+        if estimator.name in study.checkpoints:
+            pooled.append(predictions)
+    if study.checkpoints:
+        recipe = training_variance(cells, pooled)
+        for metric in ("bias_squared", "variance", "training_variance", "mse", "split_weight"):
+            parts[study.recipe, metric] = Moments.of(with_mean(getattr(recipe, metric)))
+    return DecompositionMoments(parts, tallies)

@@ -1,0 +1,123 @@
+"""Prequential log loss on observed sequences, where no truth is known.
+
+Each token after the first is predicted from those before it: −log p̂(t_{n+1}). Counting rules use the whole history;
+every rule is also given only the last W tokens as a fresh prefix, recomputed at each step, so that a transformer of
+length W and the others are compared on equal terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from icl_estimators.chains import ObservedSequences
+from icl_estimators.divergences import log_loss
+from icl_estimators.estimators import Estimator, check_predictions
+from icl_estimators.experiments.tables import Cell, Table
+from icl_estimators.inference import RatioMoments, ratio_intervals
+
+__all__ = ["observed_losses", "observed_risk"]
+
+Array = NDArray[np.float64]
+
+ONE_SERIES = "one series: no independent units, so no standard error"
+_WINDOW_BATCH = 512
+
+
+def observed_losses(estimator: Estimator, sequence: NDArray[np.int64], window: int | None = None) -> Array:
+    """Return −log p̂(t_{n+1}) for n = 1 … L − 1, in nats.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    sequence : ndarray of int64, shape (L,)
+    window : int, optional
+        Give the estimator at most this many last tokens, as a fresh prefix; by default the whole history.
+
+    Returns
+    -------
+    ndarray of float64, shape (L − 1,)
+
+    Raises
+    ------
+    ContractError
+        If the estimator's predictions break the contract.
+
+    Examples
+    --------
+    >>> from icl_estimators.estimators import get
+    >>> observed_losses(get("add-one", n_states=2), np.array([0, 1, 0, 1])).round(4).tolist()
+    [0.6931, 0.6931, 0.4055]
+    """
+    history, targets = sequence[:-1], sequence[1:]
+    if not len(history):
+        return np.empty(0)
+
+    def predict(tokens: NDArray[np.int64]) -> Array:
+        return check_predictions(estimator.predict_proba(tokens), (*tokens.shape, estimator.n_states), estimator.name)
+
+    if window is None or window >= len(history):
+        predictions = predict(history[None])[0]
+    else:
+        growing = predict(history[None, :window])[0]
+        windows = sliding_window_view(history, window)[1:]
+        batches = [
+            predict(np.ascontiguousarray(windows[first : first + _WINDOW_BATCH]))[:, -1]
+            for first in range(0, len(windows), _WINDOW_BATCH)
+        ]
+        predictions = np.concatenate([growing, *batches])
+    return log_loss(predictions, targets)
+
+
+def observed_risk(
+    estimators: Sequence[Estimator], data: ObservedSequences, *, window: int, level: float = 0.95
+) -> Table:
+    """Return risk.csv for observed sequences: mean log loss per prediction, whole history and sliding window.
+
+    Parameters
+    ----------
+    estimators : sequence of Estimator
+        One with an attribute ``window`` true is given the window only (a transformer has no whole history).
+    data : ObservedSequences
+    window : int
+        W ≥ 1.
+    level : float
+        Of intervals, clustered on sequences; with one sequence there are none.
+
+    Returns
+    -------
+    Table
+        Rows `name` for the whole history, `name:window=W` for the window.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for estimator in estimators:
+        windowed = (window,) if getattr(estimator, "windowed", False) else (None, window)
+        for size in windowed:
+            name = estimator.name if size is None else f"{estimator.name}:window={size}"
+            losses = [observed_losses(estimator, sequence, size) for sequence in data.sequences]
+            rows.append(_row(name, [loss for loss in losses if len(loss)], level))
+    return Table.of("risk", rows)
+
+
+def _row(name: str, losses: list[Array], level: float) -> tuple[Cell, ...]:
+    n_predictions = sum(len(loss) for loss in losses)
+    n_infinite = sum(int(np.isinf(loss).sum()) for loss in losses)
+    estimate = float(sum(loss.sum() for loss in losses) / n_predictions)
+    se = low = high = np.nan
+    note = f"{n_predictions:,} predictions"
+    if n_infinite:
+        note += f"; infinite in {n_infinite:,} of them"
+    elif len(losses) < 2:
+        note += f"; {ONE_SERIES}"
+    else:
+        sums = RatioMoments.of(
+            [[loss.sum()] for loss in losses],
+            [[float(len(loss))] for loss in losses],
+        )
+        intervals = ratio_intervals(sums, level=level)
+        se, low, high = float(intervals.se[0]), float(intervals.low[0]), float(intervals.high[0])
+    cells: tuple[Cell, ...] = (name, "mean", "log_loss_nats", estimate, se, low, high, np.nan, np.nan)
+    return (*cells, len(losses), len(losses), note)

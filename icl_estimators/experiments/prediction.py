@@ -1,0 +1,62 @@
+"""Asking an estimator, and naming it and the chain when it fails."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.estimators import ContractError, Estimator, check_predictions
+
+__all__ = ["predict"]
+
+
+def predict(
+    estimator: Estimator, tokens: NDArray[np.int64], chains: range, sequences_per_chain: int
+) -> NDArray[np.float64]:
+    """Return the estimator's checked predictions for the sequences of some chains.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    tokens : ndarray of int64, shape (R·S, T)
+        Chain by chain. The estimator gets it read-only.
+    chains : range
+        The chains' numbers, for messages.
+    sequences_per_chain : int
+        S.
+
+    Returns
+    -------
+    ndarray of float64, shape (R·S, T, K)
+
+    Raises
+    ------
+    ContractError
+        If the estimator raises, or its predictions break the contract; names the estimator, the chain, the sequence.
+    """
+
+    def place(row: int) -> str:
+        return f"chain {chains[row // sequences_per_chain]}, sequence {row % sequences_per_chain}"
+
+    given = tokens.view()
+    given.setflags(write=False)
+    try:
+        raw = estimator.predict_proba(given)
+    except Exception as error:
+        culprit = _first_failing(estimator, given, sequences_per_chain)
+        where = f"chains {chains[0]} to {chains[-1]}" if culprit is None else f"chain {chains[culprit]}"
+        raise ContractError(
+            f"{estimator.name} failed on {where}: {type(error).__name__}: {error} (mend the estimator, or leave it out "
+            "with --estimators)"
+        ) from error
+    return check_predictions(raw, (*tokens.shape, estimator.n_states), estimator.name, place=place)
+
+
+def _first_failing(estimator: Estimator, tokens: NDArray[np.int64], sequences_per_chain: int) -> int | None:
+    """Return the first chain that fails by itself, if one does."""
+    for chain, first in enumerate(range(0, len(tokens), sequences_per_chain)):
+        try:
+            estimator.predict_proba(tokens[first : first + sequences_per_chain])
+        except Exception:
+            return chain
+    return None

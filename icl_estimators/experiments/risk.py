@@ -1,0 +1,209 @@
+"""Monte Carlo risk of several estimators on the same draws, block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.chains import (
+    posterior_kl_floor,
+    posterior_predictive,
+    sample_chains,
+    start_probabilities,
+    transition_counts,
+)
+from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
+from icl_estimators.experiments.prediction import predict
+from icl_estimators.experiments.study import UNIT, Study
+from icl_estimators.inference import (
+    Cells,
+    Moments,
+    PairMoments,
+    RatioMoments,
+    chain_values,
+    merge_in_order,
+    signed_bias_moments,
+    with_mean,
+)
+
+__all__ = ["POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
+
+Array = NDArray[np.float64]
+
+POSTERIOR_METRICS = ("kl_rb_nats", "regret_nats")
+"""Metrics that integrate the chain out; they need its exact posterior."""
+
+RISK_METRICS = (
+    "kl_nats",
+    "kl_rb_nats",
+    "regret_nats",
+    "p_infinite",
+    "total_variation",
+    "squared_error",
+    "hellinger",
+    "log_loss_nats",
+)
+"""Metrics that are a mean over sequences; `kl_finite_nats`, a ratio, is kept apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class RiskMoments:
+    """All that a study keeps of some chains.
+
+    The coordinates of every summary are context lengths 1 … T and then their mean.
+
+    Attributes
+    ----------
+    risk : dict of (estimator, metric) to Moments
+        Of chain means, with covariances.
+    finite : dict of estimator to RatioMoments
+        Of the sum of finite KL over the count of finite KL.
+    differences : dict of (estimator, metric) to PairMoments
+        The estimator against the reference, `p_infinite` left out.
+    signed_bias : dict of estimator to RatioMoments
+        Context length by bin of the true probability; single estimators only.
+    martingale : Moments or None
+        Of realised KL of Bayes less ρ; None where the posterior is not exact.
+    """
+
+    risk: dict[tuple[str, str], Moments]
+    finite: dict[str, RatioMoments]
+    differences: dict[tuple[str, str], PairMoments]
+    signed_bias: dict[str, RatioMoments]
+    martingale: Moments | None
+
+    def merge(self, other: RiskMoments) -> RiskMoments:
+        """Return the summaries of both groups of chains together; `other`'s come after."""
+        return RiskMoments(
+            {key: moments.merge(other.risk[key]) for key, moments in self.risk.items()},
+            {key: moments.merge(other.finite[key]) for key, moments in self.finite.items()},
+            {key: moments.merge(other.differences[key]) for key, moments in self.differences.items()},
+            {key: moments.merge(other.signed_bias[key]) for key, moments in self.signed_bias.items()},
+            None if self.martingale is None or other.martingale is None else self.martingale.merge(other.martingale),
+        )
+
+
+def risk_block(study: Study, chains: range) -> RiskMoments:
+    """Draw `chains`, ask every estimator, and return the moments of the chains' values.
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+    InputError
+        If a chain lacks the stationary law that the study starts from.
+    """
+    sample = sample_chains(
+        chains,
+        sequences_per_chain=study.sequences_per_chain,
+        length=study.length,
+        law=study.law,
+        seed=study.seed,
+        purpose="risk",
+    )
+    tokens, truth, targets = sample.inputs, sample.truth, sample.targets
+    bayes = floor = None
+    if study.exact_posterior:
+        counts = transition_counts(tokens, study.n_states)
+        bayes = posterior_predictive(counts, study.law.concentration)
+        floor = posterior_kl_floor(counts, study.law.concentration)
+    n_chains = len(chains)
+    units = [slice(first, min(first + UNIT, n_chains)) for first in range(0, n_chains, UNIT)]
+    start = start_probabilities(sample.transition, study.law.start)
+    cells = [Cells.of(sample.tokens[unit, :, :-1], sample.transition[unit], start[unit]) for unit in units]
+    chain: dict[str, _ChainValues] = {}
+    bias: dict[str, list[RatioMoments]] = {}
+    for estimator in study.estimators:
+        predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
+        by_sequence = _losses(predictions, truth, targets, bayes, floor)
+        chain[estimator.name] = _ChainValues.of(by_sequence, n_chains)
+        by_chain = predictions.reshape(n_chains, study.sequences_per_chain, *predictions.shape[1:])
+        bias[estimator.name] = [
+            signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
+        ]
+    if study.checkpoints:
+        chain[study.recipe] = _ChainValues.average([chain[name] for name in study.checkpoints])
+    martingale = None
+    if bayes is not None and floor is not None:
+        martingale = with_mean(chain_values(kl_divergence(truth, bayes) - floor, n_chains))
+    return merge_in_order(
+        _summary(chain, {name: parts[i] for name, parts in bias.items()}, martingale, study.reference, unit)
+        for i, unit in enumerate(units)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ChainValues:
+    """One number per chain and context length (and their mean), shape (R, T + 1), of one estimator."""
+
+    metrics: dict[str, Array]
+    finite_sum: Array
+    finite_count: Array
+
+    @classmethod
+    def of(cls, losses: dict[str, Array], n_chains: int) -> _ChainValues:
+        finite = np.isfinite(losses["kl_nats"])
+        return cls(
+            {metric: with_mean(chain_values(loss, n_chains)) for metric, loss in losses.items()},
+            with_mean(chain_values(np.where(finite, losses["kl_nats"], 0.0), n_chains)),
+            with_mean(chain_values(finite.astype(np.float64), n_chains)),
+        )
+
+    @classmethod
+    def average(cls, runs: list[_ChainValues]) -> _ChainValues:
+        """Average the metrics of several training runs, not the metric of averaged predictions."""
+        return cls(
+            {metric: np.mean([run.metrics[metric] for run in runs], axis=0) for metric in runs[0].metrics},
+            np.mean([run.finite_sum for run in runs], axis=0),
+            np.mean([run.finite_count for run in runs], axis=0),
+        )
+
+
+def _losses(
+    predictions: Array, truth: Array, targets: NDArray[np.int64], bayes: Array | None, floor: Array | None
+) -> dict[str, Array]:
+    """Return each metric's value for each sequence and context length, shape (N, T)."""
+    kl = kl_divergence(truth, predictions)
+    losses = {
+        "kl_nats": kl,
+        "p_infinite": np.isinf(kl).astype(np.float64),
+        "total_variation": total_variation(truth, predictions),
+        "squared_error": squared_error(truth, predictions),
+        "hellinger": hellinger(truth, predictions),
+        "log_loss_nats": log_loss(predictions, targets),
+    }
+    if bayes is not None and floor is not None:
+        losses["regret_nats"] = kl_divergence(bayes, predictions)
+        losses["kl_rb_nats"] = floor + losses["regret_nats"]
+    return {metric: losses[metric] for metric in RISK_METRICS if metric in losses}
+
+
+def _summary(
+    chain: dict[str, _ChainValues],
+    signed_bias: dict[str, RatioMoments],
+    martingale: Array | None,
+    reference: str,
+    unit: slice,
+) -> RiskMoments:
+    return RiskMoments(
+        risk={
+            (name, metric): Moments.of(values[unit])
+            for name, of_name in chain.items()
+            for metric, values in of_name.metrics.items()
+        },
+        finite={
+            name: RatioMoments.of(of_name.finite_sum[unit], of_name.finite_count[unit])
+            for name, of_name in chain.items()
+        },
+        differences={
+            (name, metric): PairMoments.of(values[unit], chain[reference].metrics[metric][unit])
+            for name, of_name in chain.items()
+            if name != reference
+            for metric, values in of_name.metrics.items()
+            if metric != "p_infinite"
+        },
+        signed_bias=signed_bias,
+        martingale=None if martingale is None else Moments.of(martingale[unit], full=False),
+    )

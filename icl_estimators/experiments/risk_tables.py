@@ -1,0 +1,228 @@
+"""From the moments of a study to the rows of risk.csv and differences.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, DecompositionMoments
+from icl_estimators.experiments.risk import POSTERIOR_METRICS, RISK_METRICS, RiskMoments
+from icl_estimators.experiments.study import Study
+from icl_estimators.experiments.tables import Cell, Table
+from icl_estimators.inference import (
+    BIN_EDGES,
+    EMPTY_BIN,
+    Intervals,
+    Moments,
+    band_note,
+    mean_intervals,
+    paired_differences,
+    proportion_intervals,
+    rao_blackwell_factors,
+    ratio_intervals,
+    simultaneous_band,
+    two_way_intervals,
+)
+
+__all__ = [
+    "NO_POSTERIOR",
+    "context_labels",
+    "decomposition_table",
+    "difference_table",
+    "interval_rows",
+    "risk_table",
+    "signed_bias_table",
+]
+
+Array = NDArray[np.float64]
+
+NO_POSTERIOR = "undefined with a stationary start: the first token informs about the chain, its posterior is not exact"
+_CONDITIONAL = "conditional on a finite KL"
+_ALL_INFINITE = "KL is infinite in every sequence"
+_NO_MEAN_BAND = "no band: it runs over context lengths"
+_NO_RATIO_BAND = "no band for a ratio"
+_NO_RECIPE_BAND = "no band over two ways"
+_NO_SHARE_BAND = "no band for a share: see its Wilson interval"
+
+
+def context_labels(length: int) -> list[Cell]:
+    """Return 1 … T and `mean`, the labels of a summary's coordinates."""
+    return [*range(1, length + 1), "mean"]
+
+
+def risk_table(study: Study, moments: RiskMoments) -> Table:
+    """Return risk.csv: per estimator, metric and context length, and averaged over context lengths (`mean`)."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in study.names:
+        for metric in RISK_METRICS:
+            rows += _metric_rows(study, moments, name, metric)
+            if metric == "kl_nats":
+                finite = ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
+                rows += interval_rows(study, name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
+        if name == study.recipe:
+            rows += _recipe_rows(study, moments)
+    return Table.of("risk", rows)
+
+
+def _recipe_rows(study: Study, moments: RiskMoments) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of `transformer:recipe`: the mean over training runs, with runs and chains both as samples."""
+    for metric in RISK_METRICS:
+        if (study.recipe, metric) not in moments.risk:
+            continue
+        runs = [moments.risk[name, metric] for name in study.checkpoints]
+        intervals = two_way_intervals(runs, moments.risk[study.recipe, metric], level=study.level)
+        note = f"two-way over {len(runs)} training seeds and {study.chains:,} chains, t with {len(runs) - 1} degrees"
+        yield from interval_rows(study, f"{study.recipe}:recipe", metric, intervals, f"{note}; {_NO_RECIPE_BAND}")
+
+
+def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> Iterator[tuple[Cell, ...]]:
+    if metric in POSTERIOR_METRICS and not study.exact_posterior:
+        size = study.length + 1
+        nothing = np.full(size, np.nan)
+        return interval_rows(
+            study,
+            name,
+            metric,
+            Intervals(nothing, nothing, nothing, nothing, study.chains, (NO_POSTERIOR,) * size),
+            "",
+        )
+    summary = moments.risk[name, metric]
+    if metric == "p_infinite":
+        shares = proportion_intervals(summary, sequences_per_chain=study.sequences_per_chain, level=study.level)
+        return interval_rows(study, name, metric, shares, _NO_SHARE_BAND)
+    return interval_rows(study, name, metric, mean_intervals(summary, level=study.level), summary)
+
+
+def interval_rows(
+    study: Study,
+    name: str,
+    metric: str,
+    intervals: Intervals,
+    band: Moments | str,
+    *,
+    n_chains: int | None = None,
+    sequences_per_chain: int | None = None,
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of one estimator and metric, context lengths 1 … T and their mean.
+
+    `band` is what the band along context length is made of, or the reason why there is none.
+    """
+    chains = study.chains if n_chains is None else n_chains
+    sequences = study.sequences_per_chain if sequences_per_chain is None else sequences_per_chain
+    size = study.length + 1
+    band_low, band_high = np.full(size, np.nan), np.full(size, np.nan)
+    band_notes = [band if isinstance(band, str) else _NO_MEAN_BAND] * size
+    if isinstance(band, Moments):
+        curve = simultaneous_band(band.select(slice(0, study.length)), level=study.level)
+        band_low[:-1], band_high[:-1] = curve.low, curve.high
+        band_notes[:-1] = [
+            band_note(chains) if np.isfinite(low) else ""  # the interval's note says why there is none
+            for low in curve.low
+        ]
+    for column, label in enumerate(context_labels(study.length)):
+        finite = np.isfinite(intervals.estimate[column])
+        notes = (intervals.notes[column], band_notes[column] if finite else "")
+        yield (
+            name,
+            label,
+            metric,
+            float(intervals.estimate[column]),
+            float(intervals.se[column]),
+            float(intervals.low[column]),
+            float(intervals.high[column]),
+            float(band_low[column]),
+            float(band_high[column]),
+            chains,
+            chains * sequences,
+            "; ".join(note for note in notes if note),
+        )
+
+
+def difference_table(study: Study, moments: RiskMoments) -> Table:
+    """Return differences.csv: each estimator less the reference, paired on the same draws."""
+    rows: list[tuple[Cell, ...]] = []
+    labels = context_labels(study.length)
+    for name in study.names:
+        for metric in RISK_METRICS:
+            key = (name, metric)
+            if key not in moments.differences:
+                if metric in POSTERIOR_METRICS and name != study.reference:
+                    rows += [(*_head(study, name, label, metric), *(np.nan,) * 7, NO_POSTERIOR) for label in labels]
+                continue
+            result = paired_differences(moments.differences[key], level=study.level)
+            factor = np.full(len(labels), np.nan)
+            if metric == "regret_nats":
+                realised = moments.differences[name, "kl_nats"]
+                factor = rao_blackwell_factors(realised, moments.differences[key])
+            for column, label in enumerate(labels):
+                rows.append(
+                    (
+                        *_head(study, name, label, metric),
+                        float(result.difference[column]),
+                        float(result.se[column]),
+                        float(result.low[column]),
+                        float(result.high[column]),
+                        float(result.correlation[column]),
+                        float(result.variance_reduction[column]),
+                        float(factor[column]),
+                        result.notes[column],
+                    )
+                )
+    return Table.of("differences", rows)
+
+
+def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
+    """Return signed_bias.csv: mean of p̂_w − P_vw where P_vw lies in a bin, by context length and pooled (`mean`)."""
+    rows: list[tuple[Cell, ...]] = []
+    labels = context_labels(study.length)
+    edges = list(pairwise(BIN_EDGES.tolist()))
+    for estimator in study.estimators:
+        result = ratio_intervals(moments.signed_bias[estimator.name], level=study.level, empty=EMPTY_BIN)
+        for index, (label, (low, high)) in enumerate(product(labels, edges)):
+            rows.append(
+                (
+                    estimator.name,
+                    label,
+                    low,
+                    high,
+                    float(result.estimate[index]),
+                    float(result.se[index]),
+                    float(result.low[index]),
+                    float(result.high[index]),
+                    study.chains,
+                    result.notes[index],
+                )
+            )
+    return Table.of("signed_bias", rows)
+
+
+def decomposition_table(study: Study, moments: DecompositionMoments) -> Table:
+    """Return decomposition.csv: bias², variance and their sum, in squared error and in KL."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in study.names:
+        for metric in DECOMPOSITION_METRICS:
+            if (name, metric) not in moments.parts:
+                continue
+            summary = moments.parts[name, metric]
+            intervals = mean_intervals(summary, level=study.level)
+            if metric.startswith("kl_"):
+                notes = zip(intervals.notes, moments.tallies[name].notes(), strict=True)
+                intervals = replace(intervals, notes=tuple("; ".join(filter(None, pair)) for pair in notes))
+            rows += interval_rows(
+                study,
+                name,
+                metric,
+                intervals,
+                summary,
+                n_chains=study.decomposition_chains,
+                sequences_per_chain=study.decomposition_sequences,
+            )
+    return Table.of("decomposition", rows)
+
+
+def _head(study: Study, name: str, label: Cell, metric: str) -> tuple[Cell, ...]:
+    return name, study.reference, label, metric

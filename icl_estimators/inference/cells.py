@@ -1,0 +1,259 @@
+"""Cells of the nested design: R chains × S sequences of each, grouped by the current token.
+
+The cell (r, n, v) holds the m sequences of chain r with t_n = v. An estimator's bias and variance are those of
+its predictions within a cell, where the truth is one row of one chain. Cells with m ≥ 2 are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.validation import InputError
+
+__all__ = ["NEEDS_TWO", "Cells", "CellTally", "visit_probabilities"]
+
+Array = NDArray[np.float64]
+
+NEEDS_TWO = "one sequence per chain: bias and variance need two or more"
+
+
+def visit_probabilities(transition: Array, start: Array, length: int) -> Array:
+    """Return π_v = P(t_n = v | P) = (start·P^{n−1})_v for n = 1 … T.
+
+    Parameters
+    ----------
+    transition : ndarray of float64, shape (R, K, K)
+    start : ndarray of float64, shape (R, K)
+        Law of the first token.
+    length : int
+        T.
+
+    Returns
+    -------
+    ndarray of float64, shape (R, T, K)
+
+    Examples
+    --------
+    >>> visit_probabilities(np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[1.0, 0.0]]), 3)[0].tolist()
+    [[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]
+    """
+    law = np.empty((len(transition), length, transition.shape[-1]))
+    law[:, 0] = start
+    for n in range(1, length):
+        law[:, n] = np.einsum("rv,rvw->rw", law[:, n - 1], transition)
+    return np.clip(law, 0.0, 1.0)  # sums of products of probabilities may pass 1 by rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Which sequence is in which cell, and what each cell weighs; made once for all estimators.
+
+    Attributes
+    ----------
+    index : ndarray of int64, shape (R·S·T,)
+        Number (r·T + n − 1)·K + v of the cell of each (chain, sequence, context length).
+    size : ndarray of int64, shape (R, T, K)
+        m.
+    weight : ndarray of float64, shape (R, T, K)
+        (m/S)·1[m ≥ 2] / (1 − (1 − π_v)^{S−1}).
+    transition : ndarray of float64, shape (R, K, K)
+        The truth of the cell (r, n, v) is ``transition[r, v]``.
+    n_sequences : int
+        S.
+
+    Notes
+    -----
+    Given that one sequence is in the cell, another one is among the remaining S − 1 with probability 1 − (1 −
+    π_v)^{S−1}, so that E[(m/S)·1[m ≥ 2]] = π_v (1 − (1 − π_v)^{S−1}): the weight has mean π_v for every S ≥ 2,
+    and weighted sums over v estimate Σ_v π_v(·)_v without the bias that leaving out m < 2 would bring
+    (inverse-probability weighting, Horvitz & Thompson 1952).
+    """
+
+    index: NDArray[np.int64]
+    size: NDArray[np.int64]
+    weight: Array
+    transition: Array
+    n_sequences: int
+
+    @classmethod
+    def of(cls, tokens: NDArray[np.int64], transition: Array, start: Array) -> Cells:
+        """Group sequences into cells.
+
+        Parameters
+        ----------
+        tokens : ndarray of int64, shape (R, S, T)
+            The tokens that were read.
+        transition : ndarray of float64, shape (R, K, K)
+        start : ndarray of float64, shape (R, K)
+            Law of the first token.
+
+        Raises
+        ------
+        InputError
+            If the shapes do not fit together, or a token stands where its chain cannot be.
+        """
+        k = transition.shape[-1]
+        if tokens.ndim != 3 or transition.shape != (len(tokens), k, k) or start.shape != (len(tokens), k):
+            raise InputError(
+                f"tokens (R, S, T), transition (R, K, K) and start (R, K) do not fit together: "
+                f"{tokens.shape}, {transition.shape}, {start.shape}"
+            )
+        n_chains, n_sequences, length = tokens.shape
+        first = (np.arange(n_chains)[:, None, None] * length + np.arange(length)) * k
+        index = (first + tokens).ravel()
+        shape = (n_chains, length, k)
+        size = np.bincount(index, minlength=n_chains * length * k).reshape(shape)
+        law = visit_probabilities(transition, start, length)
+        if (size[law == 0] > 0).any():
+            chain, n, state = np.argwhere((law == 0) & (size > 0))[0]
+            raise InputError(
+                f"chain {chain} is in state {state} at context length {n + 1}, which has probability 0: "
+                "tokens and transition are not of the same chains"
+            )
+        used = size >= 2
+        weight = np.zeros(shape)
+        with np.errstate(divide="ignore"):  # π = 1: log 0 = −inf, and the probability below is 1
+            companion = -np.expm1((n_sequences - 1) * np.log1p(-law[used]))
+        weight[used] = size[used] / n_sequences / companion
+        return cls(index, size, weight, transition, n_sequences)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(R, T, K)."""
+        n_chains, length, k = self.size.shape
+        return n_chains, length, k
+
+    @property
+    def note(self) -> str:
+        """Why no cell can be used; empty where some can."""
+        return NEEDS_TWO if self.n_sequences < 2 else ""
+
+    @property
+    def split_weight(self) -> Array:
+        """Share of sequences that are in cells with m ≥ 2, shape (R, T)."""
+        return np.asarray(np.where(self.size >= 2, self.size, 0).sum(axis=-1) / self.n_sequences)
+
+    def by_state(self, predictions: Array) -> Array:
+        """Copy predictions state by state, shape (K, R·S·T), each row in the order of :attr:`index`.
+
+        Contiguous rows: what follows runs over K long vectors instead of very many short ones.
+
+        Parameters
+        ----------
+        predictions : ndarray of float64, shape (R, S, T, K) or (R·S, T, K)
+
+        Raises
+        ------
+        InputError
+            If the shape does not fit the cells.
+        """
+        n_chains, length, k = self.shape
+        shapes = ((n_chains, self.n_sequences, length, k), (n_chains * self.n_sequences, length, k))
+        if predictions.shape not in shapes:
+            raise InputError(f"predictions must have shape {shapes[0]} or {shapes[1]}, not {predictions.shape}")
+        return np.array(predictions.reshape(-1, k).T, dtype=np.float64, order="C")
+
+    def sums(self, values: Array) -> Array:
+        """Sum values over each cell, shape (R·S·T,) → (R, T, K)."""
+        totals = np.bincount(self.index, weights=values, minlength=self.size.size)
+        return np.asarray(totals, dtype=np.float64).reshape(self.shape)
+
+    def means(self, values: Array) -> Array:
+        """Average values over each cell, shape (R·S·T,) → (R, T, K); 0 in empty cells."""
+        return self.sums(values) / np.maximum(self.size, 1)
+
+    def spread(self, cell_values: Array) -> Array:
+        """Give each (chain, sequence, context length) its cell's value, shape (R, T, K) → (R·S·T,)."""
+        return np.take(cell_values, self.index)
+
+    def truth(self, state: int) -> Array:
+        """Return P_vw of w = `state` in each cell (r, n, v), shape (R, T, K)."""
+        return np.repeat(self.transition[:, None, :, state], self.shape[1], axis=1)
+
+    def integrate(self, cell_values: Array) -> Array:
+        """Return Σ_v weight·value over the cells with m ≥ 2, shape (R, T, K) → (R, T); NaN where S = 1."""
+        if self.n_sequences < 2:
+            return np.full(self.shape[:2], np.nan)
+        return np.asarray(np.where(self.weight > 0, self.weight * cell_values, 0.0).sum(axis=-1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellTally:
+    """Counts of cells at each context length and, last, over all of them; shape (T + 1,) each.
+
+    Attributes
+    ----------
+    used : ndarray of int64
+        Cells with m ≥ 2.
+    with_zero : ndarray of int64
+        Those in which some predicted probability is 0.
+    smallest : ndarray of int64
+        The smallest m among the cells used; 0 where there are none.
+    """
+
+    used: NDArray[np.int64]
+    with_zero: NDArray[np.int64]
+    smallest: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cells: Cells, with_zero: NDArray[np.bool_]) -> CellTally:
+        """Count the cells; `with_zero` has shape (R, T, K)."""
+        used = cells.size >= 2
+        smallest = np.where(used, cells.size, np.iinfo(np.int64).max).min(axis=(0, 2))
+        smallest = np.append(smallest, smallest.min())
+        count, zero = (np.asarray(which.sum(axis=(0, 2))) for which in (used, used & with_zero))
+        return cls(
+            np.append(count, count.sum()),
+            np.append(zero, zero.sum()),
+            np.where(smallest == np.iinfo(np.int64).max, 0, smallest),
+        )
+
+    def merge(self, other: CellTally) -> CellTally:
+        """Return the tally of both groups of chains together.
+
+        Raises
+        ------
+        InputError
+            If the context lengths differ in number.
+        """
+        if self.used.shape != other.used.shape:
+            raise InputError(f"tallies of {len(self.used)} and {len(other.used)} coordinates cannot be merged")
+        smallest = np.where(
+            np.minimum(self.smallest, other.smallest) > 0,
+            np.minimum(self.smallest, other.smallest),
+            np.maximum(self.smallest, other.smallest),
+        )
+        return CellTally(self.used + other.used, self.with_zero + other.with_zero, smallest)
+
+    def notes(self) -> tuple[str, ...]:
+        """Say where a zero makes the KL decomposition undefined, and the smallest cell where it is defined."""
+        return tuple(
+            f"a predicted probability is 0 in {zero:,} of {used:,} cells"
+            if zero
+            else f"smallest cell: {smallest} sequences"
+            if used
+            else "no cell has two sequences"
+            for used, zero, smallest in zip(self.used, self.with_zero, self.smallest, strict=True)
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[np.int64]]:
+        """Return the fields as plain arrays, for ``np.savez`` without pickle."""
+        return {"used": self.used, "with_zero": self.with_zero, "smallest": self.smallest}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> CellTally:
+        """Return the tally that :meth:`to_arrays` took apart.
+
+        Raises
+        ------
+        InputError
+            If a field is missing.
+        """
+        missing = [name for name in ("used", "with_zero", "smallest") if name not in arrays]
+        if missing:
+            raise InputError(f"stored tally lacks {', '.join(missing)}")
+        return cls(*(np.asarray(arrays[name], dtype=np.int64) for name in ("used", "with_zero", "smallest")))

@@ -1,0 +1,108 @@
+"""How much of an estimator's error is the training run's: J checkpoints on the same sequences.
+
+The training run is conditioned on first. In a cell, with p̄_jw and s²_j the mean and the unbiased trace of
+covariance of checkpoint j over the m sequences:
+
+- prompt variance = mean_j s²_j;
+- training variance = Σ_w var_j(p̄_jw) − σ²_I/m, with σ²_I the two-way (sequence × checkpoint) residual sum of
+squares over
+  (m − 1)(J − 1): the spread of means over m shared sequences holds that much of the interaction;
+- bias² = mean_j bias²_j − training variance, the squared bias of the recipe.
+
+The three add up to the mean over checkpoints of the mean squared error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.inference.bias_variance import cell_split
+from icl_estimators.inference.cells import Cells
+from icl_estimators.validation import InputError
+
+__all__ = ["TrainingVariance", "training_variance"]
+
+Array = NDArray[np.float64]
+
+NEEDS_CHECKPOINTS = "one checkpoint: training variance needs two or more"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingVariance:
+    """Per-chain values at each context length, shape (R, T) each.
+
+    Attributes
+    ----------
+    bias_squared, variance, training_variance, mse : ndarray of float64
+        bias_squared + variance + training_variance = mse to rounding; `variance` is the prompt variance. All
+        three parts are unbiased: training variance and bias² may come out negative, and are not clipped.
+    split_weight : ndarray of float64
+        Share of sequences in cells with m ≥ 2.
+    note : str
+        Why values are NaN (S = 1, or one checkpoint); empty otherwise.
+    """
+
+    bias_squared: Array
+    variance: Array
+    training_variance: Array
+    mse: Array
+    split_weight: Array
+    note: str
+
+
+def training_variance(cells: Cells, predictions: Sequence[Array] | Array) -> TrainingVariance:
+    """Split the squared error of a training recipe into bias², prompt variance and training variance.
+
+    Parameters
+    ----------
+    cells : Cells
+    predictions : sequence of J ndarrays of float64, shape (R, S, T, K) or (R·S, T, K) each
+        One for each checkpoint, on the same sequences.
+
+    Returns
+    -------
+    TrainingVariance
+        With J = 1 everything but `split_weight` is NaN, with the reason.
+
+    Raises
+    ------
+    InputError
+        If there is no checkpoint, or shapes do not fit the cells.
+    """
+    n_checkpoints = len(predictions)
+    if n_checkpoints < 1:
+        raise InputError("no checkpoints: give the predictions of at least one, better of ten")
+    size = np.maximum(cells.size, 1)
+    means = []
+    bias, within, mse = np.zeros((3, *cells.shape))
+    mean_deviation = np.zeros((cells.shape[2], len(cells.index)))
+    for checkpoint in predictions:
+        columns = cells.by_state(checkpoint)
+        split = cell_split(cells, columns)
+        bias += split.bias_squared / n_checkpoints
+        within += split.variance / n_checkpoints
+        mse += split.mse / n_checkpoints
+        means.append(split.mean)
+        for state, column in enumerate(columns):
+            mean_deviation[state] += (column - cells.spread(split.mean[state])) / n_checkpoints
+    split_weight = cells.split_weight if cells.n_sequences > 1 else np.full(cells.shape[:2], np.nan)
+    if n_checkpoints < 2 or cells.note:
+        nothing = np.full(cells.shape[:2], np.nan)
+        note = cells.note or NEEDS_CHECKPOINTS
+        return TrainingVariance(nothing, nothing, nothing, nothing, split_weight, note)
+    # Σ_ij |d_ij − d̄_i|² = Σ_ij |d_ij|² − J Σ_i |d̄_i|², d the deviations from the checkpoint's own cell mean.
+    shared = cells.sums((mean_deviation**2).sum(axis=0)) / np.maximum(size - 1, 1)
+    interaction = np.maximum(within - shared, 0.0) * (n_checkpoints / (n_checkpoints - 1))
+    training = np.var(means, axis=0, ddof=1).sum(axis=0) - interaction / size
+    return TrainingVariance(
+        cells.integrate(bias - training),
+        cells.integrate(within),
+        cells.integrate(training),
+        cells.integrate(mse),
+        split_weight,
+        "",
+    )

@@ -1,0 +1,38 @@
+"""Where numbers come from: versions, commit, command, machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from icl_estimators.files import sha256
+from icl_estimators.provenance import code_commit, library_versions
+
+__all__ = ["provenance"]
+
+
+def provenance(module: str, argv: Sequence[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> dict[str, Any]:
+    """Return what it takes to run a command again.
+
+    Parameters
+    ----------
+    module : str
+        What was run with ``python -m``.
+    argv : sequence of str
+        Its arguments.
+    inputs : iterable of paths
+        Files that were read; their SHA-256 is recorded.
+    """
+    versions = library_versions("pandas", "statsmodels", "matplotlib")
+    return {
+        "version": versions.pop("icl-estimators"),
+        "commit": code_commit(),
+        "command": shlex.join(["python", "-m", module, *argv]),
+        "libraries": versions,
+        "platform": platform.platform(),
+        "inputs": {Path(path).name: sha256(path) for path in inputs},
+    }
