@@ -5,7 +5,7 @@ from icl_estimators.chains.enumeration import all_prefixes, check_prefix_budget,
 from icl_estimators.chains.observed import ObservedSequences, elnino, read_sequences
 from icl_estimators.chains.posterior import posterior_kl_floor, posterior_predictive
 from icl_estimators.chains.prior import dirichlet_rows
-from icl_estimators.chains.sampling import ChainLaw, Sample, sample_batch, sample_chains
+from icl_estimators.chains.sampling import ChainLaw, Sample, sample_batch, sample_batches, sample_chains
 from icl_estimators.chains.start import StartLaw, start_probabilities, stationary_distribution
 from icl_estimators.chains.streams import Purpose, Stream
 
@@ -26,6 +26,7 @@ __all__ = [
     "prefix_probabilities",
     "read_sequences",
     "sample_batch",
+    "sample_batches",
     "sample_chains",
     "start_probabilities",
     "stationary_distribution",

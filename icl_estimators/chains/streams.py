@@ -17,7 +17,9 @@ from icl_estimators.validation import InputError
 
 __all__ = ["Purpose", "Stream"]
 
-Purpose = Literal["training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing"]
+Purpose = Literal[
+    "training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing", "validation"
+]
 Kind = Literal["rows", "tokens", "weights", "other"]
 
 # The position in the tuple is part of the address: append, never reorder.
@@ -33,7 +35,7 @@ class Stream:
     ----------
     seed : int
         The study's seed, at least 0.
-    purpose : {"training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing"}
+    purpose : {"training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing", "validation"}
         What the draws are for; different purposes never share a stream.
     kind : {"rows", "tokens", "weights", "other"}
         Which part of a draw.

@@ -1,0 +1,41 @@
+"""What made a result: versions of the libraries, and the commit of this code where it is known."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+__all__ = ["code_commit", "library_versions"]
+
+
+def library_versions(*others: str) -> dict[str, str | None]:
+    """Return the versions that decide a result's numbers; None for a package that is not installed.
+
+    Parameters
+    ----------
+    *others : str
+        Distributions besides this package, numpy, scipy and torch.
+    """
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for distribution in ("icl-estimators", "numpy", "scipy", "torch", *others):
+        try:
+            found[distribution] = version(distribution)
+        except PackageNotFoundError:
+            found[distribution] = None
+    return found
+
+
+@lru_cache(maxsize=1)
+def code_commit() -> str | None:
+    """Return the commit of the source tree the package runs from, "-dirty" where it was changed; None if installed."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip() or None
+    except (OSError, subprocess.SubprocessError):
+        return None

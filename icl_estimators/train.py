@@ -1,0 +1,242 @@
+"""Train the two-layer transformer on fresh chains: ``python -m icl_estimators.train``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icl_estimators.options import Parser, command, count, natural
+from icl_estimators.options import concentration as positive
+from icl_estimators.validation import InputError
+
+if TYPE_CHECKING:
+    from icl_estimators.transformer.checkpoint import CheckpointInfo
+    from icl_estimators.transformer.parallel import Report
+    from icl_estimators.transformer.runs import Run
+    from icl_estimators.transformer.training import MetricRow
+
+__all__ = ["main"]
+
+
+def _seeds(text: str) -> list[int]:
+    """Parse a seed, or a range such as 0..9 with both ends included."""
+    first, dots, last = text.partition("..")
+    if not dots:
+        return [natural(text)]
+    seeds = list(range(natural(first), natural(last) + 1))
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"{text!r} is empty: write the smaller seed first")
+    return seeds
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m icl_estimators.train",
+        description="Train an attention-only transformer on sequences of freshly sampled Markov chains, one run for "
+        "each seed.\nA run that was stopped, even killed, goes on with --resume and ends with the very same weights.",
+    )
+    parser.add_argument(
+        "--seed",
+        type=_seeds,
+        nargs="+",
+        default=[[0]],
+        metavar="S",
+        help="seeds of initial weights and chains, one run each; 0..9 is a range (default 0)",
+    )
+    parser.add_argument("--states", type=count, default=3, metavar="K", help="number of states (default 3)")
+    parser.add_argument("--length", type=count, default=100, metavar="T", help="tokens read (default 100)")
+    recipe = parser.add_argument_group("recipe")
+    recipe.add_argument("--steps", type=count, default=8000, metavar="N", help="updates (default 8000)")
+    recipe.add_argument("--batch", type=count, default=64, metavar="B", help="fresh chains in each (default 64)")
+    recipe.add_argument("--peak-lr", type=positive, default=3e-3, metavar="X", help="Adam's step size (default 0.003)")
+    recipe.add_argument("--schedule", choices=["cosine", "constant"], default="cosine", help="of it (default cosine)")
+    recipe.add_argument("--concentration", type=positive, default=1.0, metavar="A", help="α of the prior (default 1)")
+    recipe.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
+    model = parser.add_argument_group("model")
+    model.add_argument("--d-model", type=count, default=64, metavar="D", help="width (default 64)")
+    model.add_argument("--n-layers", type=count, default=2, metavar="N", help="attention layers (default 2)")
+    model.add_argument("--n-heads", type=count, default=1, metavar="N", help="heads in each (default 1)")
+    model.add_argument("--sentinel", action="store_true", help="a token of its own before every sequence")
+    model.add_argument("--init-std", type=positive, default=0.1, metavar="X", help="of the embedding (default 0.1)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("training-runs"), metavar="DIR", help="output folder (default training-runs)"
+    )
+    anew = parser.add_mutually_exclusive_group()
+    anew.add_argument("--resume", action="store_true", help="go on with the runs that --out holds")
+    anew.add_argument("--force", action="store_true", help="begin anew whatever --out holds")
+    parser.add_argument("--device", default="cpu", help="cpu (default), or cuda where there is one")
+    parser.add_argument(
+        "--threads", type=count, default=1, metavar="N", help="threads of each run; part of its identity (default 1)"
+    )
+    parser.add_argument(
+        "--jobs", type=count, metavar="N", help="runs at a time, a process each (default: one for each core)"
+    )
+    parser.add_argument(
+        "--save-every", type=positive, default=10.0, metavar="SECONDS", help="between saved states (default 10)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return parser
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train what the options ask for; return the exit status."""
+    options = _parser().parse_args(argv)
+    from icl_estimators.transformer.parallel import train_many  # loads torch
+    from icl_estimators.transformer.runs import RunFiles, check_space, prepare
+
+    runs = _runs(options)
+    done = {run: prepare(run, options.out, resume=options.resume, force=options.force) for run in runs}
+    waiting = [run for run in runs if done[run] is None]
+    check_space(waiting, options.out)
+    failed: list[InputError] = []
+    with _progress(waiting, quiet=options.quiet) as report, _interruptible() as should_stop:
+        jobs = options.jobs or (1 if options.device != "cpu" else (os.cpu_count() or 1))
+        outcomes = train_many(
+            waiting,
+            options.out,
+            jobs=jobs,
+            report=report,
+            should_stop=should_stop,
+            save_every=options.save_every,
+            force=options.force,
+        )
+        for run, outcome in outcomes:
+            if isinstance(outcome, InputError):
+                failed.append(outcome)
+            else:
+                done[run] = outcome
+    if not options.quiet:
+        for run, info in done.items():
+            if info is not None:
+                print(_summary(run, info, before=run not in waiting))
+        print("\nWrote" if waiting else "\nAll had finished; nothing was trained. The files are")
+        for run in runs:
+            files = RunFiles(options.out, run.name)
+            written = [files.checkpoint, files.checkpoint.with_suffix(".json"), files.metrics, files.folder]
+            for path in written:
+                if path.exists():
+                    print(f"  {path}")
+    if failed:
+        raise failed[0]
+    if None in done.values():
+        if not options.quiet:
+            print("stopped; --resume goes on from here", file=sys.stderr)
+        raise KeyboardInterrupt
+    return 0
+
+
+def _runs(options: argparse.Namespace) -> list[Run]:
+    from icl_estimators.transformer.config import ModelConfig
+    from icl_estimators.transformer.runs import Run
+    from icl_estimators.transformer.training import Recipe
+
+    config = ModelConfig(
+        n_states=options.states,
+        length=options.length,
+        d_model=options.d_model,
+        n_layers=options.n_layers,
+        n_heads=options.n_heads,
+        sentinel=options.sentinel,
+        init_std=options.init_std,
+    )
+    recipe = Recipe(
+        steps=options.steps,
+        batch=options.batch,
+        length=options.length,
+        peak_lr=options.peak_lr,
+        schedule=options.schedule,
+        concentration=options.concentration,
+        start=options.start,
+    )
+    seeds = dict.fromkeys(seed for some in options.seed for seed in some)
+    return [Run(config, recipe, seed, options.threads, options.device) for seed in seeds]
+
+
+def _summary(run: Run, info: CheckpointInfo, *, before: bool) -> str:
+    """Return one line on a finished run."""
+    metrics, length = info.metrics, run.recipe.length
+    if metrics["regret_nats"] is None:
+        result = f"log loss {metrics['log_loss_nats']:.4f} ± {metrics['log_loss_nats_se']:.4f} nats"
+    else:
+        result = (
+            f"regret {metrics['regret_nats']:.5f} ± {metrics['regret_nats_se']:.5f} nats over n = 1..{length}, "
+            f"{metrics['regret_late_nats']:.5f} ± {metrics['regret_late_nats_se']:.5f} over n > {length // 2}"
+        )
+    return f"{run.name}: {result} (standard error){', had finished before' if before else ''}"
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Give a question that Ctrl-C answers with yes, so that a run stops between two updates; twice stops at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _progress(runs: Sequence[Run], *, quiet: bool) -> Iterator[Report]:
+    """Give a callback: one bar over all runs on a terminal, a line now and then otherwise, nothing if quiet."""
+    if quiet:
+        yield lambda run, step, row: None
+        return
+    if not sys.stderr.isatty():
+        last = time.monotonic()
+
+        def log(run: Run, step: int, row: MetricRow) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES or step == run.recipe.steps:
+                last = time.monotonic()
+                print(f"{run.name}: step {step:,} of {run.recipe.steps:,}, {_measured(row)}", file=sys.stderr)
+
+        yield log
+        return
+    from tqdm import tqdm
+
+    steps: dict[Run, int] = {}
+    with tqdm(total=sum(run.recipe.steps for run in runs), unit="step", dynamic_ncols=True) as bar:
+
+        def show(run: Run, step: int, row: MetricRow) -> None:
+            if run not in steps:  # what an earlier process did says nothing about this one's speed
+                bar.initial += step
+                bar.n += step
+            bar.set_description_str(run.name, refresh=False)
+            bar.set_postfix_str(_measured(row), refresh=False)
+            bar.update(step - steps.get(run, step))
+            steps[run] = step
+
+        yield show
+
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+def _measured(row: MetricRow) -> str:
+    loss = "" if math.isnan(row.loss_nats) else f"loss {row.loss_nats:.4f}, "
+    regret = "not defined" if math.isnan(row.regret_nats) else f"{row.regret_nats:.4f}"
+    return f"{loss}regret {regret}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

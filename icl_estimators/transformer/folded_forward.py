@@ -1,0 +1,206 @@
+"""Predictions and attention from the folded numbers, differentiable.
+
+Features come first and positions last, (features, B, T): so every product with a T × T matrix is one with few
+long rows, and a map of features is one matrix product for the whole batch. Both halves of φ sum to 1, so the
+last state of each half is dropped and a constant takes their place: x = (onehot, M) has 2(K − 1) rows and
+x̃ = (x, 1) one more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from icl_estimators.transformer.folded import Folded
+from icl_estimators.transformer.positions import Far, distance_bias, toeplitz
+
+__all__ = [
+    "Reduced",
+    "by_sequence",
+    "features",
+    "folded_attention",
+    "folded_logits",
+    "mix",
+    "reduce",
+    "spread_is_safe",
+]
+
+SAFE_SPREAD = 60.0
+"""How far apart, in nats, scores may lie for exponentials without a shift: e^±60 is far inside float32."""
+
+LOG2_E = 1.0 / math.log(2.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduced:
+    """The folded numbers against x and x̃ instead of φ.
+
+    Attributes
+    ----------
+    query : Tensor, shape (m, m + 1), m = 2(K − 1)
+        x̃ ↦ query x̃, whose product with a key's x is the layer-2 score but for a shift of the whole row.
+    bias : Tensor, shape (T,)
+        r2 for every distance of the context.
+    direct : Tensor, shape (K, m + 1)
+        x̃ ↦ logits, the constant of the induction path included.
+    induction : Tensor, shape (K, m)
+        averaged x ↦ logits.
+    """
+
+    query: Tensor
+    bias: Tensor
+    direct: Tensor
+    induction: Tensor
+
+
+def reduce(folded: Folded, length: int, far: Far = None) -> Reduced:
+    """Drop the last state of each half: φ = Rᵀ x̃ for a constant R of shape (2K − 1, 2K)."""
+    k = folded.n_states
+    r = _reduction(k, folded.G.dtype, folded.G.device)
+    induction = r @ folded.induction  # (m+1, K)
+    # The constant of the induction path does not depend on what is averaged: it moves to the constant of x̃.
+    direct = r @ folded.direct
+    direct = torch.cat([direct[:-1], direct[-1:] + induction[-1:]])
+    return Reduced(
+        query=(r @ folded.G @ r[:-1].mT).mT,
+        bias=distance_bias(folded.r2, length, far),
+        direct=direct.mT,
+        induction=induction[:-1].mT,
+    )
+
+
+def features(folded: Folded, tokens: Tensor, far: Far = None) -> Tensor:
+    """Return x̃: what each position holds after layer 1.
+
+    Parameters
+    ----------
+    folded : Folded
+    tokens : Tensor of int64, shape (B, T)
+    far : "last", int or None
+        The rule for distances beyond the trained ones.
+
+    Returns
+    -------
+    Tensor, shape (2K − 1, B, T)
+        K − 1 rows of onehot(t_i), K − 1 rows of M_i, a row of ones.
+    """
+    k = folded.n_states
+    states = torch.arange(k, device=tokens.device)[:, None, None]
+    one_hot = (tokens == states).to(folded.S1.dtype)  # (K, B, T)
+    mass = _layer_one_mass(folded, tokens, one_hot, far)  # (K, B, T)
+    return torch.cat([one_hot[:-1], mass[:-1], torch.ones_like(one_hot[:1])])
+
+
+def folded_logits(folded: Folded, tokens: Tensor, *, far: Far = None) -> Tensor:
+    """Return logits of the next token, those of the plain model.
+
+    Parameters
+    ----------
+    folded : Folded
+        One model.
+    tokens : Tensor of int64, shape (B, T)
+    far : "last", int or None
+        The rule for distances beyond the trained ones; see :mod:`icl_estimators.transformer.positions`.
+
+    Returns
+    -------
+    Tensor, shape (B, T, K)
+
+    Raises
+    ------
+    InputError
+        If `far` is neither "last" nor a trained distance.
+
+    Examples
+    --------
+    >>> from icl_estimators.transformer import Transformer, fold
+    >>> model, tokens = Transformer(), torch.tensor([[0, 1, 0, 2, 0]])
+    >>> bool(torch.allclose(folded_logits(fold(model), tokens), model(tokens), atol=1e-6))
+    True
+    """
+    reduced = reduce(folded, tokens.shape[1], far)
+    x1 = features(folded, tokens, far)  # (m+1, B, T)
+    attention = _layer_two_attention(reduced, x1)  # (B, T, T)
+    averaged = (by_sequence(x1[:-1]) @ attention.mT).transpose(0, 1)  # (m, B, T)
+    return (mix(reduced.direct, x1) + mix(reduced.induction, averaged)).permute(1, 2, 0)  # (B, T, K)
+
+
+def folded_attention(folded: Folded, tokens: Tensor, *, far: Far = None) -> tuple[Tensor, Tensor]:
+    """Return the attention matrices of layer 1 and layer 2, each of shape (B, T, T).
+
+    Raises
+    ------
+    InputError
+        If `far` is neither "last" nor a trained distance.
+
+    Examples
+    --------
+    >>> from icl_estimators.transformer import construction_folded
+    >>> folded = construction_folded(3, 5, beta=50.0, gamma=1.0)
+    >>> second = folded_attention(folded, torch.tensor([[0, 1, 0, 2, 0]]))[1]
+    >>> second[0, 3].round(decimals=6).tolist()  # state 2 is met for the first time: nothing matches
+    [0.25, 0.25, 0.25, 0.25, 0.0]
+    """
+    reduced = reduce(folded, tokens.shape[1], far)
+    first = _layer_one_attention(folded, tokens, far)
+    return first, _layer_two_attention(reduced, features(folded, tokens, far))
+
+
+def _layer_one_mass(folded: Folded, tokens: Tensor, one_hot: Tensor, far: Far) -> Tensor:
+    """Return M, shape (K, B, T)."""
+    r1 = distance_bias(folded.r1, tokens.shape[1], far)
+    if not spread_is_safe(r1, folded.S1):
+        return (by_sequence(one_hot) @ _layer_one_attention(folded, tokens, far).mT).transpose(0, 1)
+    kernel = toeplitz(torch.exp(r1 - r1.detach().amax()), 0.0)  # (T, T)
+    occurrences = one_hot @ kernel.mT  # (K, B, T)
+    per_token = torch.exp(folded.S1 - folded.S1.detach().amax(dim=-1, keepdim=True))  # (K, K)
+    weights = mix(per_token.mT, one_hot) * occurrences
+    return weights / weights.sum(dim=0)
+
+
+def _layer_one_attention(folded: Folded, tokens: Tensor, far: Far) -> Tensor:
+    bias = toeplitz(distance_bias(folded.r1, tokens.shape[1], far), -math.inf)
+    scores = folded.S1[tokens[:, :, None], tokens[:, None, :]] + bias  # (B, T, T)
+    return scores.softmax(dim=-1)
+
+
+def _layer_two_attention(reduced: Reduced, x1: Tensor) -> Tensor:
+    query = by_sequence(mix(reduced.query, x1))  # (B, m, T)
+    bias = toeplitz(reduced.bias, -math.inf)
+    return torch.baddbmm(bias, query.mT, by_sequence(x1[:-1])).softmax(dim=-1)
+
+
+def mix(matrix: Tensor, rows: Tensor) -> Tensor:
+    """Multiply the first axis: (n, m) and (m, B, T) give (n, B, T)."""
+    return (matrix @ rows.flatten(1)).unflatten(1, rows.shape[1:])
+
+
+def by_sequence(rows: Tensor) -> Tensor:
+    """See (m, B, T) as (B, m, T), the order of batched products; no copy is made."""
+    return rows.transpose(0, 1)
+
+
+def spread_is_safe(*tensors: Tensor) -> bool:
+    """Return whether sums of one entry of each tensor stay within :data:`SAFE_SPREAD` of one another.
+
+    False also where an entry is NaN.
+    """
+    spread = sum((tensor.detach().amax() - tensor.detach().amin() for tensor in tensors), torch.zeros(()))
+    return bool(spread <= SAFE_SPREAD)
+
+
+@lru_cache(maxsize=16)
+def _reduction(k: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """R with φ = Rᵀ x̃: a dropped entry is 1 less the kept ones of its half."""
+    with torch.inference_mode(False):  # what is kept must serve training too, whoever asks first
+        r = torch.zeros(2 * k - 1, 2 * k, dtype=dtype)
+        for half in (0, 1):
+            rows = slice(half * (k - 1), (half + 1) * (k - 1))
+            r[rows, half * k : half * k + k - 1] = torch.eye(k - 1, dtype=dtype)
+            r[rows, half * k + k - 1] = -1.0
+            r[-1, half * k + k - 1] = 1.0
+        return r.to(device)
