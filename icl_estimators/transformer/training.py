@@ -215,7 +215,7 @@ def row_steps(steps: int) -> list[int]:
     Examples
     --------
     >>> row_steps(300)[-6:]
-    [126, 158, 200, 200, 251, 300]
+    [100, 126, 158, 200, 251, 300]
     """
     return sorted(set(snapshot_steps(steps)) | set(range(0, steps, 100)))
 

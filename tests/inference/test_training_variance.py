@@ -87,9 +87,7 @@ def test_equal_checkpoints_have_no_training_variance(nested):
     design = nested(10, 4, 5)
     split = training_variance(design.cells, [design.add_one] * 3)
     np.testing.assert_allclose(split.training_variance, 0.0, atol=1e-15)
-    np.testing.assert_allclose(
-        split.bias_squared, bias_variance(design.cells, design.add_one).bias_squared, atol=1e-14
-    )
+    np.testing.assert_allclose(split.bias_squared, bias_variance(design.cells, design.add_one).bias_squared, atol=1e-14)
 
 
 def test_what_is_undefined_says_why(nested):
