@@ -121,9 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     table = [[rule.name, *(number(p) for p in row)] for rule, row in zip(estimators, rows, strict=True)]
     print(text_table(["estimator", *labels], table))
     if len(tokens) > LONGEST_DISPLAY:
-        print(
-            f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}."
-        )
+        print(f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}.")
         return 0
     from icl_estimators.estimators.induction_matrices import InductionMatrices
 
@@ -139,16 +137,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_attention(tokens: list[str], weights: list[float], width: int = 76) -> None:
     from icl_estimators.text import columns_of
 
-    cells = [
-        "·" if weight < 1e-6 else f"{weight:.2f}" if weight >= 0.005 else f"{weight:.0e}" for weight in weights
-    ]
+    cells = ["·" if weight < 1e-6 else f"{weight:.2f}" if weight >= 0.005 else f"{weight:.0e}" for weight in weights]
     column = max(map(columns_of, (*tokens, *cells))) + 2
     per_line = max(1, (width - 9) // column)
     for first in range(0, len(cells), per_line):
         for title, row in (("token    ", tokens), ("weight   ", cells)):
-            print(
-                title + "".join(" " * (column - columns_of(cell)) + cell for cell in row[first : first + per_line])
-            )
+            print(title + "".join(" " * (column - columns_of(cell)) + cell for cell in row[first : first + per_line]))
 
 
 def _shown(tokens: list[str], longest: int = 60) -> str:

@@ -21,6 +21,7 @@ from icl_estimators.transformer import (
     folded_logits,
     load_checkpoint,
 )
+from icl_estimators.transformer.training import require_device
 from icl_estimators.validation import as_tokens, positive_int
 
 __all__ = ["Transformer"]
@@ -90,7 +91,7 @@ class Transformer:
                 f"transformer: {path} is for {model.config.n_states} states, but {self.n_states} were asked for"
             )
         self.checkpoint = path
-        self.device = torch.device(device)
+        self.device = require_device(device)
         self.far = far
         self.name = "transformer" if far is None else f"transformer:far={far}"
         far_distance(far, model.config.n_distances)  # a wrong rule is an error now, not at the first long context

@@ -77,8 +77,9 @@ def _exact_rows(study: Study, risk: RiskMoments, name: str) -> Iterator[tuple[Ce
             estimate = z = np.nan
             if np.isfinite(truth) and np.isfinite(mean):
                 estimate = mean - truth
-                z = estimate / se if se > 0 else np.nan
-                if not se > 0:
+                varies = se > 1e-13 * max(1.0, abs(mean))  # a constant may differ from itself by rounding
+                z = estimate / se if varies else np.nan
+                if not varies:
                     note = "no z: the value does not vary"
             else:
                 se = np.nan

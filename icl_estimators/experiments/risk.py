@@ -80,6 +80,7 @@ class RiskMoments:
             {key: moments.merge(other.risk[key]) for key, moments in self.risk.items()},
             {key: moments.merge(other.finite[key]) for key, moments in self.finite.items()},
             {key: moments.merge(other.differences[key]) for key, moments in self.differences.items()},
+            {key: moments.merge(other.signed_bias[key]) for key, moments in self.signed_bias.items()},
             None if self.martingale is None or other.martingale is None else self.martingale.merge(other.martingale),
         )
 

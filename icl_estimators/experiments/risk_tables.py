@@ -146,14 +146,12 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
     """Return differences.csv: each estimator less the reference, paired on the same draws."""
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)
-    for estimator in study.estimators:
+    for name in study.names:
         for metric in RISK_METRICS:
-            key = (estimator.name, metric)
+            key = (name, metric)
             if key not in moments.differences:
-                if metric in POSTERIOR_METRICS and estimator.name != study.reference:
-                    rows += [
-                        (*_head(study, estimator.name, label, metric), *(np.nan,) * 7, NO_POSTERIOR) for label in labels
-                    ]
+                if metric in POSTERIOR_METRICS and name != study.reference:
+                    rows += [(*_head(study, name, label, metric), *(np.nan,) * 7, NO_POSTERIOR) for label in labels]
                 continue
             result = paired_differences(moments.differences[key], level=study.level)
             factor = np.full(len(labels), np.nan)

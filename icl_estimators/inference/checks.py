@@ -88,7 +88,6 @@ def _check(estimate: Array, se: Array, notes: tuple[str, ...]) -> Check:
     np.divide(estimate, se, out=z, where=np.isfinite(estimate) & (se > 0))
     constant = np.isfinite(estimate) & (se == 0)
     notes = tuple(
-        note or ("no z: the value does not vary" if still else "")
-        for note, still in zip(notes, constant, strict=True)
+        note or ("no z: the value does not vary" if still else "") for note, still in zip(notes, constant, strict=True)
     )
     return Check(estimate, se, z, notes)

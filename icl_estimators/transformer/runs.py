@@ -26,9 +26,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from icl_estimators.files import require_writable, write_whole
+from icl_estimators.provenance import code_commit, library_versions
 from icl_estimators.transformer.checkpoint import CheckpointInfo, load_checkpoint, save_checkpoint, sidecar_path
 from icl_estimators.transformer.config import ModelConfig
-from icl_estimators.transformer.provenance import code_commit, library_versions
 from icl_estimators.transformer.training import (
     MetricRow,
     Recipe,

@@ -1,4 +1,4 @@
-"""What made a checkpoint: versions of the libraries, and the commit of this code where it is known."""
+"""What made a result: versions of the libraries, and the commit of this code where it is known."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from pathlib import Path
 __all__ = ["code_commit", "library_versions"]
 
 
-def library_versions() -> dict[str, str | None]:
-    """Return the versions that decide a training run's numbers; None for a package that is not installed."""
+def library_versions(*others: str) -> dict[str, str | None]:
+    """Return the versions that decide a result's numbers; None for a package that is not installed.
+
+    Parameters
+    ----------
+    *others : str
+        Distributions besides this package, numpy, scipy and torch.
+    """
     found: dict[str, str | None] = {"python": platform.python_version()}
-    for distribution in ("icl-estimators", "numpy", "scipy", "torch"):
+    for distribution in ("icl-estimators", "numpy", "scipy", "torch", *others):
         try:
             found[distribution] = version(distribution)
         except PackageNotFoundError:
@@ -25,7 +31,7 @@ def library_versions() -> dict[str, str | None]:
 @lru_cache(maxsize=1)
 def code_commit() -> str | None:
     """Return the commit of the source tree the package runs from, "-dirty" where it was changed; None if installed."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
         return None
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
