@@ -56,7 +56,7 @@ def folded_loss(folded: Folded, tokens: Tensor) -> Tensor:
     --------
     >>> from icl_estimators.transformer import Transformer, fold
     >>> loss = folded_loss(fold(Transformer()), torch.tensor([[0, 1, 0, 2, 0]]))
-    >>> round(float(loss), 1)  # log 3 before training
+    >>> round(float(loss.detach()), 1)  # log 3 before training
     1.1
     """
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
