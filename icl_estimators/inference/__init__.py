@@ -1,4 +1,4 @@
-"""Pure statistics on arrays: streaming moments, clustered intervals, bands, differences, bias and variance."""
+"""Pure statistics on arrays: moments, clustered intervals, bands, differences, bias and variance, pseudo-counts."""
 
 from icl_estimators.inference.attention import (
     NO_PREVIOUS_TOKEN,
@@ -22,6 +22,7 @@ from icl_estimators.inference.count_statistics import (
     unseen_moments,
 )
 from icl_estimators.inference.differences import PairedDifferences, paired_differences, rao_blackwell_factors
+from icl_estimators.inference.family_fit import Estimate, FamilyFit, ParameterFit, fit_families
 from icl_estimators.inference.intervals import Intervals, mean_intervals, moment_notes, required_chains
 from icl_estimators.inference.kl_bias_variance import KLBiasVariance, kl_bias_variance
 from icl_estimators.inference.moments import Moments, PairMoments, chain_values, merge_in_order, with_mean
@@ -30,16 +31,19 @@ from icl_estimators.inference.paired_pseudo_counts import (
     PseudoCountDifference,
     pseudo_count_difference,
 )
+from icl_estimators.inference.prefixes import Prefixes
 from icl_estimators.inference.proportions import proportion_intervals, wilson_limits
 from icl_estimators.inference.pseudo_count import PseudoCount, fit_pseudo_count
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
 from icl_estimators.inference.seeds import two_way_intervals
 from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN, signed_bias_moments
+from icl_estimators.inference.smoothing_families import FAMILIES, smoothing_family
 from icl_estimators.inference.training_variance import TrainingVariance, training_variance
 
 __all__ = [
     "BIN_EDGES",
     "EMPTY_BIN",
+    "FAMILIES",
     "GROUPINGS",
     "NEEDS_TWO",
     "NO_PREVIOUS_TOKEN",
@@ -50,6 +54,8 @@ __all__ = [
     "Cells",
     "Check",
     "CountStatistics",
+    "Estimate",
+    "FamilyFit",
     "Grouping",
     "Intervals",
     "KLBiasVariance",
@@ -57,6 +63,8 @@ __all__ = [
     "PairMoments",
     "PairedDifferences",
     "PairedPseudoCountMoments",
+    "ParameterFit",
+    "Prefixes",
     "PseudoCount",
     "PseudoCountDifference",
     "PseudoCountMoments",
@@ -69,6 +77,7 @@ __all__ = [
     "bootstrap_pseudo_counts",
     "chain_values",
     "count_statistics",
+    "fit_families",
     "fit_pseudo_count",
     "fitted_values",
     "in_context_learning_score",
@@ -85,6 +94,7 @@ __all__ = [
     "required_chains",
     "signed_bias_moments",
     "simultaneous_band",
+    "smoothing_family",
     "sup_t_quantile",
     "training_variance",
     "two_way_intervals",
