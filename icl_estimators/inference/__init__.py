@@ -18,8 +18,8 @@ from icl_estimators.inference.count_statistics import (
     PseudoCountMoments,
     count_statistics,
     fitted_values,
-    mean_prediction_moments,
-    unseen_moments,
+    prediction_sums,
+    unseen_sums,
 )
 from icl_estimators.inference.differences import PairedDifferences, paired_differences, rao_blackwell_factors
 from icl_estimators.inference.family_fit import Estimate, FamilyFit, ParameterFit, fit_families
@@ -34,6 +34,7 @@ from icl_estimators.inference.paired_pseudo_counts import (
 from icl_estimators.inference.prefixes import Prefixes
 from icl_estimators.inference.proportions import proportion_intervals, wilson_limits
 from icl_estimators.inference.pseudo_count import PseudoCount, fit_pseudo_count
+from icl_estimators.inference.pseudo_count_seeds import SeedSpread, pseudo_count_seeds
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
 from icl_estimators.inference.seeds import two_way_intervals
 from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN, signed_bias_moments
@@ -69,6 +70,7 @@ __all__ = [
     "PseudoCountDifference",
     "PseudoCountMoments",
     "RatioMoments",
+    "SeedSpread",
     "TrainingVariance",
     "agreement_check",
     "attention_quantities",
@@ -83,12 +85,13 @@ __all__ = [
     "in_context_learning_score",
     "kl_bias_variance",
     "mean_intervals",
-    "mean_prediction_moments",
     "merge_in_order",
     "moment_notes",
     "paired_differences",
+    "prediction_sums",
     "proportion_intervals",
     "pseudo_count_difference",
+    "pseudo_count_seeds",
     "rao_blackwell_factors",
     "ratio_intervals",
     "required_chains",
@@ -98,7 +101,7 @@ __all__ = [
     "sup_t_quantile",
     "training_variance",
     "two_way_intervals",
-    "unseen_moments",
+    "unseen_sums",
     "visit_probabilities",
     "wilson_limits",
     "with_mean",

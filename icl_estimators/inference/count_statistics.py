@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from icl_estimators.inference.moments import Moments
-from icl_estimators.inference.ratios import RatioMoments
 from icl_estimators.validation import InputError, positive_int
 
 __all__ = [
@@ -30,8 +29,8 @@ __all__ = [
     "PseudoCountMoments",
     "count_statistics",
     "fitted_values",
-    "mean_prediction_moments",
-    "unseen_moments",
+    "prediction_sums",
+    "unseen_sums",
 ]
 
 Array = NDArray[np.float64]
@@ -280,8 +279,8 @@ def count_statistics(
     }
 
 
-def unseen_moments(predictions: Array, counts: NDArray[np.int32]) -> RatioMoments:
-    """Return the moments of KL(p̂ ‖ uniform) over prefixes with n_v = 0, which say nothing about α.
+def unseen_sums(predictions: Array, counts: NDArray[np.int32]) -> tuple[Array, Array]:
+    """Sum KL(p̂ ‖ uniform) over prefixes with n_v = 0, which say nothing about α.
 
     Parameters
     ----------
@@ -290,25 +289,23 @@ def unseen_moments(predictions: Array, counts: NDArray[np.int32]) -> RatioMoment
 
     Returns
     -------
-    RatioMoments
-        Of one coordinate: the sum of KL in nats over the number of prefixes, chain by chain.
+    kl, number : ndarray of float64, shape (R,) each
+        Of each chain: the sum in nats, and how many such prefixes there are.
 
     Examples
     --------
     >>> counts = np.zeros((2, 1, 1, 2), dtype=np.int32)
-    >>> unseen_moments(np.full(counts.shape, 0.5), counts).contributing.tolist()
-    [2]
+    >>> [part.tolist() for part in unseen_sums(np.full(counts.shape, 0.5), counts)]
+    [[0.0, 0.0], [1.0, 1.0]]
     """
     unseen = counts.sum(axis=-1) == 0
     p = predictions / predictions.sum(axis=-1, keepdims=True)
-    kl = xlogy(p, p * counts.shape[-1]).sum(axis=-1)
-    return RatioMoments.of(
-        np.where(unseen, kl, 0.0).sum(axis=(1, 2))[:, None], unseen.sum(axis=(1, 2), dtype=np.float64)[:, None]
-    )
+    kl = np.maximum(xlogy(p, p * counts.shape[-1]).sum(axis=-1), 0.0)
+    return np.where(unseen, kl, 0.0).sum(axis=(1, 2)), unseen.sum(axis=(1, 2), dtype=np.float64)
 
 
-def mean_prediction_moments(predictions: Array, counts: NDArray[np.int32], visits: int) -> RatioMoments:
-    """Return the moments of p̂_w by n_vw, at one number of visits: Σ p̂_w over how often n_vw = c, c = 0 … n_v.
+def prediction_sums(predictions: Array, counts: NDArray[np.int32], visits: int) -> tuple[Array, Array]:
+    """Sum p̂_w by n_vw = c, at one number of visits.
 
     Parameters
     ----------
@@ -319,8 +316,8 @@ def mean_prediction_moments(predictions: Array, counts: NDArray[np.int32], visit
 
     Returns
     -------
-    RatioMoments
-        Of n_v + 1 coordinates.
+    total, number : ndarray of float64, shape (R, n_v + 1) each
+        Of each chain and c = 0 … n_v: Σ p̂_w, and of how many (prefix, w).
 
     Raises
     ------
@@ -330,9 +327,8 @@ def mean_prediction_moments(predictions: Array, counts: NDArray[np.int32], visit
     Examples
     --------
     >>> counts = np.array([[[[0, 0], [0, 0], [0, 1]]]])
-    >>> found = mean_prediction_moments(np.full(counts.shape, 0.5), counts, 1)
-    >>> found.parts.first.mean.tolist(), found.contributing.tolist()
-    ([0.5, 0.5], [1, 1])
+    >>> [part.tolist() for part in prediction_sums(np.full(counts.shape, 0.5), counts, 1)]
+    [[[0.5, 0.5]], [[1.0, 1.0]]]
     """
     visits = positive_int(visits, "visits")
     n_chains = len(counts)
@@ -342,4 +338,4 @@ def mean_prediction_moments(predictions: Array, counts: NDArray[np.int32], visit
     size = n_chains * (visits + 1)
     total = np.bincount(index, weights=predictions[keep].ravel(), minlength=size)
     number = np.bincount(index, minlength=size).astype(np.float64)
-    return RatioMoments.of(total.reshape(n_chains, -1), number.reshape(n_chains, -1))
+    return np.asarray(total.reshape(n_chains, -1), np.float64), number.reshape(n_chains, -1)
