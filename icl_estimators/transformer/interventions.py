@@ -107,11 +107,11 @@ def intervened_logits(folded: Folded, tokens: Tensor, intervention: Intervention
         changed = replace(changed, direct=torch.zeros_like(changed.direct))
     if intervention.read_out_scale != 1.0:
         changed = replace(changed, induction=changed.induction * intervention.read_out_scale)
-    reduced = reduce(changed, tokens.shape[1], far)
+    reduced = reduce(changed)
     x1 = features(changed, tokens, far)  # (m + 1, B, T)
     if intervention.previous_token:
         x1 = _previous_token_features(x1)
-    attention = layer_two_attention(reduced, x1)  # (B, T, T)
+    attention = layer_two_attention(changed, reduced, x1, far)  # (B, T, T)
     if intervention.exact_match:
         attention = _exact_match_attention(tokens, attention)
     averaged = (by_sequence(x1[:-1]) @ attention.mT).transpose(0, 1)  # (m, B, T)
