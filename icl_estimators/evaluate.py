@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from icl_estimators.options import (
     Parser,
     command,
-    count,
+    decomposition_parent,
     estimator_parent,
-    level,
     make_estimators,
     progress_reports,
     sampling_parent,
+    study_parent,
 )
 from icl_estimators.validation import InputError
 
@@ -36,29 +35,16 @@ def _parser() -> Parser:
         description="Compare next-token estimators on freshly sampled Markov chains or, with --dataset or --sequences, "
         "on observed\nsequences: KL, regret, total variation, squared error and log loss, with intervals and paired "
         "differences.",
-        parents=[estimator_parent(), sampling_parent()],
+        parents=[estimator_parent(), sampling_parent(), decomposition_parent(), study_parent("icl-results")],
     )
     parser.add_argument(
         "--reference", default="add-one", metavar="SPEC", help="whom the others are compared with (default add-one)"
-    )
-    parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
-    parser.add_argument(
-        "--jobs",
-        type=count,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="processes; the tables are the same for any number (default: all cores)",
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument(
         "--sequences", metavar="FILE", help="observed sequences instead of chains: a text file, one a line"
     )
     data.add_argument("--dataset", metavar="NAME", help="an observed series that ships with a library: elnino")
-    parser.add_argument(
-        "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 
 

@@ -24,12 +24,14 @@ __all__ = [
     "command",
     "concentration",
     "count",
+    "decomposition_parent",
     "estimator_parent",
     "level",
     "make_estimators",
     "natural",
     "progress_reports",
     "sampling_parent",
+    "study_parent",
 ]
 
 
@@ -154,6 +156,24 @@ def sampling_parent() -> Parser:
         "--sequences-per-chain", type=count, default=10, metavar="S", help="sequences of each chain (default 10)"
     )
     parent.add_argument(
+        "--length",
+        type=count,
+        default=100,
+        metavar="T",
+        help="tokens read; the window on observed data (default 100)",
+    )
+    parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
+    parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")
+    parent.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
+    parent.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the study (default 0)")
+    parent.add_argument("--device", default="cpu", help="where a transformer runs: cpu (default) or cuda")
+    return parent
+
+
+def decomposition_parent() -> Parser:
+    """Return the flags of the nested design for bias and variance, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument(
         "--decomposition-chains",
         type=natural,
         default=500,
@@ -167,18 +187,23 @@ def sampling_parent() -> Parser:
         metavar="S",
         help="sequences of each of them, at least 2 (default 64)",
     )
+    return parent
+
+
+def study_parent(out: str) -> Parser:
+    """Return the flags of a command that runs a study and writes a folder, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
     parent.add_argument(
-        "--length",
+        "--jobs",
         type=count,
-        default=100,
-        metavar="T",
-        help="tokens read; the window on observed data (default 100)",
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes; the tables are the same for any number (default: all cores)",
     )
-    parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
-    parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")
-    parent.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
-    parent.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the study (default 0)")
-    parent.add_argument("--device", default="cpu", help="where a transformer runs: cpu (default) or cuda")
+    parent.add_argument("--out", type=Path, default=Path(out), metavar="DIR", help=f"output folder (default {out})")
+    parent.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    parent.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parent
 
 

@@ -25,6 +25,7 @@ from icl_estimators.experiments.risk_tables import (
     risk_table,
     signed_bias_table,
 )
+from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.summary import summary_text
 from icl_estimators.experiments.tables import Table
@@ -39,12 +40,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "Paths",
     "Progress",
     "compare",
     "design_options",
+    "merged_blocks",
     "run_study",
     "study_estimators",
     "training_runs",
+    "tuned",
     "weight_files",
 ]
 
@@ -54,6 +58,7 @@ class _CanMerge(Protocol):
 
 
 Mergeable = TypeVar("Mergeable", bound=_CanMerge)
+Shared = TypeVar("Shared")
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -283,7 +288,7 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     began = time.perf_counter()
     report = progress or (lambda what, done, total: None)
     with one_thread():
-        study, gammas = _tuned(study)
+        study, gammas = tuned(study)
         example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
     risk = _risk_moments(study, jobs, report)
     decomposition = _decomposition_moments(study, jobs, report)
@@ -294,6 +299,7 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
             "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
             "signed_bias": signed_bias_table(study, risk),
             "differences": difference_table(study, risk),
+            "smoothing": smoothing_table(study, risk.smoothing),
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,
@@ -343,10 +349,10 @@ def weight_files(estimators: Iterable[Estimator]) -> dict[str, Path]:
     return files
 
 
-def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
+def tuned(study: Study) -> tuple[Study, dict[str, float]]:
     """Tune γ of each `construction-softmax` that was not given one."""
     gammas: dict[str, float] = {}
-    tuned: list[Estimator] = []
+    estimators: list[Estimator] = []
     for estimator in study.estimators:
         if isinstance(estimator, ConstructionSoftmax) and not estimator.gamma_given:
             gamma = tune_gamma(study.law, study.length, direct_path=estimator.direct_path, seed=study.seed)
@@ -354,14 +360,12 @@ def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
             estimator = ConstructionSoftmax(
                 study.n_states, gamma, direct_path=estimator.direct_path, name=estimator.name
             )
-        tuned.append(estimator)
-    return replace(study, estimators=tuple(tuned)), gammas
+        estimators.append(estimator)
+    return replace(study, estimators=tuple(estimators)), gammas
 
 
 def _risk_moments(study: Study, jobs: int, progress: Progress) -> RiskMoments:
-    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, jobs, progress)
-    assert whole is not None  # a study has at least two chains
-    return whole
+    return merged_blocks("risk", risk_block, study, study, jobs, progress)
 
 
 def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> DecompositionMoments | None:
@@ -369,6 +373,7 @@ def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> Decom
         "decomposition",
         decomposition_block,
         study,
+        study.cells,
         study.decomposition_chains,
         study.decomposition_sequences,
         jobs,
@@ -376,22 +381,32 @@ def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> Decom
     )
 
 
+def merged_blocks(
+    what: str, work: Callable[[Shared, range], Mergeable], shared: Shared, study: Study, jobs: int, progress: Progress
+) -> Mergeable:
+    """Run a function of chains on all chains of a study's risk design, block by block, and merge in chain order."""
+    whole = _merged(what, work, shared, study.cells, study.chains, study.sequences_per_chain, jobs, progress)
+    assert whole is not None  # a study has at least two chains
+    return whole
+
+
 def _merged(
     what: str,
-    work: Callable[[Study, range], Mergeable],
-    study: Study,
+    work: Callable[[Shared, range], Mergeable],
+    shared: Shared,
+    cells: int,
     chains: int,
     sequences: int,
     jobs: int,
     progress: Progress,
 ) -> Mergeable | None:
     """Run a design's blocks and merge them in chain order; None if it has no chains."""
-    tasks = list(blocks(chains, sequences, study.cells))
+    tasks = list(blocks(chains, sequences, cells))
     if chains * sequences < _WORTH_PROCESSES:
         jobs = 1
     whole: Mergeable | None = None
     done = 0
-    for task, part in zip(tasks, in_order(work, study, tasks, jobs=jobs), strict=True):
+    for task, part in zip(tasks, in_order(work, shared, tasks, jobs=jobs), strict=True):
         whole = part if whole is None else whole.merge(part)
         done += len(task)
         progress(what, done, chains)

@@ -26,6 +26,8 @@ __all__ = [
     "GROUPINGS",
     "CountStatistics",
     "Grouping",
+    "Laws",
+    "PrefixGroups",
     "PseudoCountMoments",
     "count_statistics",
     "fitted_values",
@@ -116,12 +118,19 @@ class PseudoCountMoments:
     @classmethod
     def of(cls, statistics: CountStatistics) -> PseudoCountMoments | None:
         """Return the moments of the chains that contribute; None if none does."""
-        contributes = statistics.prefixes.any(axis=1)
-        if not contributes.any():
-            return None
+        return cls.of_parts(statistics, [slice(None)])[0]
+
+    @classmethod
+    def of_parts(cls, statistics: CountStatistics, parts: Sequence[slice]) -> list[PseudoCountMoments | None]:
+        """Return the moments of several groups of the chains, each as :meth:`of` would."""
+        contributes: NDArray[np.bool_] = statistics.prefixes.sum(axis=1) > 0
         rows = statistics.rows
-        moments = Moments.of(rows if contributes.all() else rows[contributes])
-        return cls(moments, statistics.visits, statistics.n_states)
+        return [
+            cls(Moments.of(rows[part][contributes[part]]), statistics.visits, statistics.n_states)
+            if contributes[part].any()
+            else None
+            for part in parts
+        ]
 
     def merge(self, other: PseudoCountMoments) -> PseudoCountMoments:
         """Return the moments of both groups of chains together.
@@ -197,6 +206,124 @@ def fitted_values(by: Grouping, length: int) -> tuple[int, ...]:
     return tuple(values)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Laws:
+    """Predictions that sum to 1, with their information.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (R, S, T, K)
+        p̂ after each prefix of S sequences of each of R chains.
+    information : ndarray of float64, shape (R, S, T)
+        Σ_w p̂_w log p̂_w in nats.
+    """
+
+    values: Array
+    information: Array
+
+    @classmethod
+    def of(cls, predictions: Array) -> Laws:
+        """Normalise predictions, whose rows may be off by rounding.
+
+        Raises
+        ------
+        InputError
+            If the shape is not (R, S, T, K).
+        """
+        if predictions.ndim != 4:
+            raise InputError(f"predictions must have shape (R, S, T, K), not {predictions.shape}")
+        values = predictions / predictions.sum(axis=-1, keepdims=True)
+        return cls(values, np.asarray(xlogy(values, values).sum(axis=-1)))
+
+
+class PrefixGroups:
+    """Where each prefix's predictions are to be added: found once for the sequences, used for every estimator.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (R, S, T, K)
+        n_vw, transitions out of the current token.
+    by : {"overall", "context-length", "visits"}
+    values : sequence of int, optional
+        The groups wanted; by default :func:`fitted_values`.
+
+    Attributes
+    ----------
+    values : tuple of int
+        By length n, by visits n_v, or 0 for all prefixes together; prefixes with n_v = 0 are in none.
+
+    Raises
+    ------
+    InputError
+        If the shape is another, `by` is no grouping, or a value lies outside 0 … T.
+    """
+
+    def __init__(self, counts: NDArray[np.int32], by: Grouping, values: Sequence[int] | None = None) -> None:
+        if counts.ndim != 4:
+            raise InputError(f"counts must have shape (R, S, T, K), not {counts.shape}")
+        n_chains, _, length, k = counts.shape
+        self.values = fitted_values(by, length) if values is None else tuple(values)
+        if not all(0 <= value <= length for value in self.values):
+            raise InputError(f"values must be lengths or visits from 0 to {length}, not {max(self.values, key=abs)}")
+        self._shape = counts.shape
+        visits = counts.sum(axis=-1)
+        if by == "overall":
+            label = np.zeros_like(visits)
+            widths, spans = [length], [np.arange(1, max(length, 2))]
+        elif by == "context-length":
+            label = np.broadcast_to(np.arange(1, length + 1), visits.shape)
+            widths, spans = [max(n, 2) for n in self.values], [np.arange(1, max(n, 2)) for n in self.values]
+        elif by == "visits":
+            label = visits
+            widths, spans = [v + 1 for v in self.values], [np.array([v]) for v in self.values]
+        else:
+            raise InputError(f"by must be one of {', '.join(GROUPINGS)}, not {by!r}")
+        if not self.values:
+            return
+        group = np.full(length + 1, -1)
+        group[list(self.values)] = np.arange(len(self.values))
+        member = group[label].ravel()
+        self._rows = np.flatnonzero((visits.ravel() > 0) & (member >= 0))
+        member, n_visits = member[self._rows], visits.ravel()[self._rows]
+        chain = self._rows // (len(visits.ravel()) // n_chains)
+        mass_ends, span_ends = np.cumsum(widths), np.cumsum([len(span) for span in spans])
+        self._spans, self._mass_ends = spans, mass_ends
+        starts = (mass_ends - widths)[member] + chain * mass_ends[-1]
+        self._mass_index = (starts[:, None] + counts.reshape(-1, k)[self._rows]).ravel()
+        self._information_index = member + chain * len(self.values)
+        first_visits = np.array([span[0] for span in spans])
+        column = (span_ends - [len(span) for span in spans])[member] + n_visits - first_visits[member]
+        prefixes = np.bincount(column + chain * span_ends[-1], minlength=n_chains * span_ends[-1])
+        self._prefixes = np.split(prefixes.reshape(n_chains, -1).astype(np.float64), span_ends[:-1], axis=1)
+
+    def statistics(self, laws: Laws) -> dict[int, CountStatistics]:
+        """Sum predictions by count, chain by chain, for each group.
+
+        Raises
+        ------
+        InputError
+            If the predictions are not of the same prefixes.
+        """
+        if laws.values.shape != self._shape:
+            raise InputError(
+                f"predictions and counts must both have shape (R, S, T, K), not {laws.values.shape} and {self._shape}"
+            )
+        if not self.values:
+            return {}
+        n_chains, k, size = self._shape[0], self._shape[-1], int(self._mass_ends[-1])
+        weights = laws.values.reshape(-1, k)[self._rows].ravel()
+        mass = np.bincount(self._mass_index, weights, n_chains * size).reshape(n_chains, size)
+        of_groups = np.bincount(
+            self._information_index, laws.information.ravel()[self._rows], n_chains * len(self.values)
+        )
+        information = np.asarray(of_groups.reshape(n_chains, -1).T, dtype=np.float64)
+        masses = np.split(np.asarray(mass, dtype=np.float64), self._mass_ends[:-1], axis=1)
+        return {
+            value: CountStatistics(masses[i], self._prefixes[i], information[i], self._spans[i], k)
+            for i, value in enumerate(self.values)
+        }
+
+
 def count_statistics(
     predictions: Array, counts: NDArray[np.int32], by: Grouping, values: Sequence[int] | None = None
 ) -> dict[int, CountStatistics]:
@@ -205,22 +332,18 @@ def count_statistics(
     Parameters
     ----------
     predictions : ndarray of float64, shape (R, S, T, K)
-        p̂ after each prefix of S sequences of each of R chains. Rows are normalised: they may be off by rounding.
-    counts : ndarray of int, shape (R, S, T, K)
-        n_vw, transitions out of the current token.
-    by : {"overall", "context-length", "visits"}
-    values : sequence of int, optional
-        The groups wanted; by default :func:`fitted_values`.
+        p̂ after each prefix of S sequences of each of R chains.
+    counts, by, values
+        As for :class:`PrefixGroups`.
 
     Returns
     -------
     dict of int to CountStatistics
-        By length n, by visits n_v, or under 0 all prefixes together; prefixes with n_v = 0 are in none.
 
     Raises
     ------
     InputError
-        If the shapes do not fit together, `by` is no grouping, or a value lies outside 0 … T.
+        As :class:`PrefixGroups`, or if the predictions are not of the same prefixes.
 
     Examples
     --------
@@ -229,63 +352,17 @@ def count_statistics(
     >>> found.mass.tolist(), found.prefixes.tolist()
     ([[0.5, 0.5, 0.0]], [[1.0, 0.0]])
     """
-    if predictions.ndim != 4 or predictions.shape != counts.shape:
-        raise InputError(
-            f"predictions and counts must both have shape (R, S, T, K), not {predictions.shape} and {counts.shape}"
-        )
-    n_chains, _, length, k = counts.shape
-    values = fitted_values(by, length) if values is None else tuple(values)
-    if not all(0 <= value <= length for value in values):
-        raise InputError(f"values must be lengths or visits from 0 to {length}, not {max(values, key=abs)}")
-    if not values:
-        return {}
-    visits = counts.sum(axis=-1)
-    if by == "overall":
-        label = np.zeros_like(visits)
-        widths, spans = [length], [np.arange(1, max(length, 2))]
-    elif by == "context-length":
-        label = np.broadcast_to(np.arange(1, length + 1), visits.shape)
-        widths, spans = [max(n, 2) for n in values], [np.arange(1, max(n, 2)) for n in values]
-    elif by == "visits":
-        label = visits
-        widths, spans = [v + 1 for v in values], [np.array([v]) for v in values]
-    else:
-        raise InputError(f"by must be one of {', '.join(GROUPINGS)}, not {by!r}")
-    group = np.full(length + 1, -1)
-    group[list(values)] = np.arange(len(values))
-    member = group[label]  # (R, S, T)
-    keep = (visits > 0) & (member >= 0)
-    member, n_visits = member[keep], visits[keep]
-    chain = np.broadcast_to(np.arange(n_chains)[:, None, None], keep.shape)[keep]
-    p, c = predictions[keep], counts[keep]
-    p = p / p.sum(axis=-1, keepdims=True)
-
-    mass_ends, span_ends = np.cumsum(widths), np.cumsum([len(span) for span in spans])
-    starts = (mass_ends - widths)[member] + chain * mass_ends[-1]
-    mass = np.zeros(n_chains * mass_ends[-1])
-    for state in range(k):
-        mass += np.bincount(starts + c[:, state], weights=p[:, state], minlength=len(mass))
-    first_visits = np.array([span[0] for span in spans])
-    column = (span_ends - [len(span) for span in spans])[member] + n_visits - first_visits[member]
-    prefixes = np.bincount(column + chain * span_ends[-1], minlength=n_chains * span_ends[-1])
-    information = np.bincount(
-        member + chain * len(values), weights=xlogy(p, p).sum(axis=-1), minlength=n_chains * len(values)
-    )
-    masses = np.split(mass.reshape(n_chains, -1), mass_ends[:-1], axis=1)
-    numbers = np.split(prefixes.reshape(n_chains, -1).astype(np.float64), span_ends[:-1], axis=1)
-    informations = information.reshape(n_chains, -1).T
-    return {
-        value: CountStatistics(masses[i], numbers[i], informations[i], spans[i], k) for i, value in enumerate(values)
-    }
+    return PrefixGroups(counts, by, values).statistics(Laws.of(predictions))
 
 
-def unseen_sums(predictions: Array, counts: NDArray[np.int32]) -> tuple[Array, Array]:
+def unseen_sums(laws: Laws, counts: NDArray[np.int32]) -> tuple[Array, Array]:
     """Sum KL(p̂ ‖ uniform) over prefixes with n_v = 0, which say nothing about α.
 
     Parameters
     ----------
-    predictions, counts : ndarray, shape (R, S, T, K)
-        As for :func:`count_statistics`.
+    laws : Laws
+    counts : ndarray of int, shape (R, S, T, K)
+        n_vw.
 
     Returns
     -------
@@ -295,22 +372,22 @@ def unseen_sums(predictions: Array, counts: NDArray[np.int32]) -> tuple[Array, A
     Examples
     --------
     >>> counts = np.zeros((2, 1, 1, 2), dtype=np.int32)
-    >>> [part.tolist() for part in unseen_sums(np.full(counts.shape, 0.5), counts)]
+    >>> [part.tolist() for part in unseen_sums(Laws.of(np.full(counts.shape, 0.5)), counts)]
     [[0.0, 0.0], [1.0, 1.0]]
     """
     unseen = counts.sum(axis=-1) == 0
-    p = predictions / predictions.sum(axis=-1, keepdims=True)
-    kl = np.maximum(xlogy(p, p * counts.shape[-1]).sum(axis=-1), 0.0)
+    kl = np.maximum(laws.information + np.log(counts.shape[-1]), 0.0)  # below 0 by rounding where p̂ is uniform
     return np.where(unseen, kl, 0.0).sum(axis=(1, 2)), unseen.sum(axis=(1, 2), dtype=np.float64)
 
 
-def prediction_sums(predictions: Array, counts: NDArray[np.int32], visits: int) -> tuple[Array, Array]:
+def prediction_sums(laws: Laws, counts: NDArray[np.int32], visits: int) -> tuple[Array, Array]:
     """Sum p̂_w by n_vw = c, at one number of visits.
 
     Parameters
     ----------
-    predictions, counts : ndarray, shape (R, S, T, K)
-        As for :func:`count_statistics`.
+    laws : Laws
+    counts : ndarray of int, shape (R, S, T, K)
+        n_vw.
     visits : int
         n_v ≥ 1.
 
@@ -327,7 +404,7 @@ def prediction_sums(predictions: Array, counts: NDArray[np.int32], visits: int) 
     Examples
     --------
     >>> counts = np.array([[[[0, 0], [0, 0], [0, 1]]]])
-    >>> [part.tolist() for part in prediction_sums(np.full(counts.shape, 0.5), counts, 1)]
+    >>> [part.tolist() for part in prediction_sums(Laws.of(np.full(counts.shape, 0.5)), counts, 1)]
     [[[0.5, 0.5]], [[1.0, 1.0]]]
     """
     visits = positive_int(visits, "visits")
@@ -336,6 +413,6 @@ def prediction_sums(predictions: Array, counts: NDArray[np.int32], visits: int) 
     chain = np.broadcast_to(np.arange(n_chains)[:, None, None], keep.shape)[keep]
     index = (chain[:, None] * (visits + 1) + counts[keep]).ravel()
     size = n_chains * (visits + 1)
-    total = np.bincount(index, weights=predictions[keep].ravel(), minlength=size)
+    total = np.bincount(index, weights=laws.values[keep].ravel(), minlength=size)
     number = np.bincount(index, minlength=size).astype(np.float64)
     return np.asarray(total.reshape(n_chains, -1), np.float64), number.reshape(n_chains, -1)

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 _SINGULAR = 1e-9
 _FLAT = 1e-9  # nats a prefix: curvature below which a parameter makes no difference
 _ROUNDING = 1e-14  # nats a prefix
+_SAME_AS_UNIFORM = 1e-12  # nats a prefix
 _START_CHAINS = 50
 
 
@@ -133,6 +134,8 @@ def fit_families(
     both = Prefixes.join([first, second])
     if not both.number.sum():
         raise InputError("no prefix has a transition out of its last token: there is nothing to fit")
+    if _is_uniform(both):
+        return tuple(_uniform_fit(smoothing_family(name, both.n_states)) for name in families)
     whole, half = _Chains(both), _Chains(first)
     fits: list[FamilyFit] = []
     reference: Array | None = None
@@ -146,6 +149,37 @@ def fit_families(
             reference = heldout
         fits.append(_fit(family, minimum, whole, heldout, reference, second.number, level))
     return tuple(fits)
+
+
+_UNIFORM = "the estimator is uniform"
+
+
+def _is_uniform(prefixes: Prefixes) -> bool:
+    number = prefixes.number.sum()
+    return bool(prefixes.information.sum() + number * np.log(prefixes.n_states) <= _SAME_AS_UNIFORM * number)
+
+
+def _uniform_fit(family: Family) -> FamilyFit:
+    """Return the fit of a family to 1/K: the limit of an infinite pseudo-count, where nothing else matters."""
+    nothing = np.nan
+    parameters = []
+    for parameter in family.parameters:
+        name, unknown = parameter.name, (nothing, nothing, nothing)
+        if name == "pseudo_count":
+            parameters.append(ParameterFit(name, np.inf, *unknown, True, True, f"at the boundary: {_UNIFORM}"))
+        elif parameter.kind == "real":
+            parameters.append(ParameterFit(name, 0.0, *unknown, False, True, _UNIFORM))
+        else:
+            parameters.append(ParameterFit(name, nothing, *unknown, False, False, f"not identified: {_UNIFORM}"))
+    zero = Estimate(0.0, 0.0, 0.0, 0.0)
+    return FamilyFit(
+        family.name,
+        tuple(parameters),
+        0.0,
+        zero,
+        zero,
+        Estimate(nothing, nothing, nothing, nothing, f"0/0: {_UNIFORM}"),
+    )
 
 
 class _Chains:
@@ -239,7 +273,7 @@ def _fit(
         float(kl.sum() / prefixes.number.sum()),
         _ratio(heldout, heldout_number, level),
         _ratio(reference - heldout, heldout_number, level),
-        _explained(kl, uniform, prefixes.number, level),
+        _explained(kl, uniform, level),
     )
 
 
@@ -254,9 +288,7 @@ def _ratio(top: Array, bottom: Array, level: float) -> Estimate:
     return Estimate(estimate, se, low, high, found.notes[0])
 
 
-def _explained(kl: Array, uniform: Array, number: Array, level: float) -> Estimate:
-    if uniform.sum() <= _SINGULAR * number.sum():
-        return Estimate(np.nan, np.nan, np.nan, np.nan, "0/0: the estimator is uniform")
+def _explained(kl: Array, uniform: Array, level: float) -> Estimate:
     rest = _ratio(kl, np.maximum(uniform, 0.0), level)
     return Estimate(1.0 - rest.estimate, rest.se, 1.0 - rest.high, 1.0 - rest.low, rest.note)
 
