@@ -7,8 +7,9 @@ import subprocess
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-__all__ = ["code_commit", "library_versions"]
+__all__ = ["code_commit", "library_versions", "made_with"]
 
 
 def library_versions(*others: str) -> dict[str, str | None]:
@@ -39,3 +40,9 @@ def code_commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip() or None
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def made_with() -> dict[str, Any]:
+    """Return what run.json says of the code: its version, its commit, and the libraries' versions."""
+    versions = library_versions("pandas", "statsmodels", "matplotlib", "safetensors")
+    return {"version": versions.pop("icl-estimators"), "commit": code_commit(), "libraries": versions}

@@ -34,6 +34,7 @@ from icl_estimators.experiments.tables import Table
 from icl_estimators.experiments.tuning import tune_gamma
 from icl_estimators.files import sha256
 from icl_estimators.inference import required_chains
+from icl_estimators.provenance import made_with
 from icl_estimators.validation import InputError, positive_int
 
 if TYPE_CHECKING:
@@ -232,6 +233,10 @@ def study_estimators(
     """
     options: dict[str, Any] = {"n_states": law.n_states, "concentration": law.concentration, "device": device}
     options |= {"checkpoints": _as_paths(checkpoints), "warn": warn}
+    if device != "cpu":  # asked for, even if no transformer is
+        from icl_estimators.transformer.training import require_device
+
+        require_device(device)
     made: list[Estimator] = []
     if estimators is None:
         made += get_all(None, **options)
@@ -342,6 +347,9 @@ def run_study(
         "nearest_construction": scales,
         "chains_for_target_se": _chains_needed(study, risk),
         "streams": ["risk", "decomposition", "tuning", "example"],
+        "jobs": jobs,
+        "threads": 1,  # in each of them
+        **made_with(),
         "wall_time_s": time.perf_counter() - began,
     }
     return Comparison({name: table for name, table in tables.items() if table is not None}, run)
