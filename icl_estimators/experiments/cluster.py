@@ -77,23 +77,15 @@ class Cluster:
 
     def _check_versions(self) -> None:
         def versions() -> dict[str, str | None]:  # nested, so that it travels by value to a worker without the package
-            from importlib.metadata import PackageNotFoundError, version
-
-            found: dict[str, str | None] = {}
-            for name in ("icl-estimators", "numpy", "scipy", "torch"):
-                try:
-                    found[name] = version(name)
-                except PackageNotFoundError:
-                    found[name] = None
             try:
-                import icl_estimators  # noqa: F401
+                from icl_estimators.provenance import library_versions
             except ImportError:
-                found["icl-estimators"] = "missing"
-            return found
+                return {}
+            return library_versions()
 
         here = library_versions()
         for worker, there in self._client.run(versions).items():
-            if there["icl-estimators"] == "missing":
+            if not there:
                 raise InputError(f"the dask worker {worker} cannot import icl_estimators: install it there")
             for name in _MUST_AGREE:
                 if there[name] != here[name]:
