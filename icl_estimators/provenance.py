@@ -7,9 +7,9 @@ import subprocess
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from icl_estimators import __version__
-from typing import Any
 
 __all__ = ["code_commit", "library_versions", "made_with"]
 
