@@ -17,7 +17,7 @@ from icl_estimators.experiments.attention import attention_example_table, attent
 from icl_estimators.experiments.checks import check_table
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
-from icl_estimators.experiments.executors import in_order, one_thread
+from icl_estimators.experiments.executors import Workers, one_thread
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -285,8 +285,9 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     with one_thread():
         study, gammas = _tuned(study)
         example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
-    risk = _risk_moments(study, jobs, report)
-    decomposition = _decomposition_moments(study, jobs, report)
+    with Workers(study) as workers:
+        risk = _risk_moments(study, workers, jobs, report)
+        decomposition = _decomposition_moments(study, workers, jobs, report)
     with one_thread():
         circuit, scales = circuit_table(study)
         tables: dict[str, Table | None] = {
@@ -358,19 +359,22 @@ def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
     return replace(study, estimators=tuple(tuned)), gammas
 
 
-def _risk_moments(study: Study, jobs: int, progress: Progress) -> RiskMoments:
-    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, jobs, progress)
+def _risk_moments(study: Study, workers: Workers, jobs: int, progress: Progress) -> RiskMoments:
+    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, workers, jobs, progress)
     assert whole is not None  # a study has at least two chains
     return whole
 
 
-def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> DecompositionMoments | None:
+def _decomposition_moments(
+    study: Study, workers: Workers, jobs: int, progress: Progress
+) -> DecompositionMoments | None:
     return _merged(
         "decomposition",
         decomposition_block,
         study,
         study.decomposition_chains,
         study.decomposition_sequences,
+        workers,
         jobs,
         progress,
     )
@@ -382,6 +386,7 @@ def _merged(
     study: Study,
     chains: int,
     sequences: int,
+    workers: Workers,
     jobs: int,
     progress: Progress,
 ) -> Mergeable | None:
@@ -391,7 +396,7 @@ def _merged(
         jobs = 1
     whole: Mergeable | None = None
     done = 0
-    for task, part in zip(tasks, in_order(work, study, tasks, jobs=jobs), strict=True):
+    for task, part in zip(tasks, workers.in_order(work, tasks, jobs=jobs), strict=True):
         whole = part if whole is None else whole.merge(part)
         done += len(task)
         progress(what, done, chains)
