@@ -14,7 +14,7 @@ from icl_estimators.chains import ChainLaw, StartLaw
 from icl_estimators.estimators import Estimator, check_estimator, get_all, split_specs
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
-from icl_estimators.experiments.checks import check_table
+from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.executors import Workers, one_thread
@@ -284,7 +284,9 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     report = progress or (lambda what, done, total: None)
     with one_thread():
         study, gammas = _tuned(study)
-        example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
+        # Before the long work: what is wrong with an estimator shows at once.
+        example = attention_example_table(study)
+        exact = exact_risks(study)
     with Workers(study) as workers:
         risk = _risk_moments(study, workers, jobs, report)
         decomposition = _decomposition_moments(study, workers, jobs, report)
@@ -298,7 +300,7 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,
-            "checks": check_table(study, risk, decomposition),
+            "checks": check_table(study, risk, decomposition, exact),
         }
     run = {
         "options": design_options(study),
