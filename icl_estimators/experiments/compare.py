@@ -16,7 +16,7 @@ from icl_estimators.estimators import Estimator, check_estimator, get_all, split
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.block_store import StudyBlocks
-from icl_estimators.experiments.checks import check_table
+from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.cluster import Cluster
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
@@ -310,7 +310,9 @@ def run_study(
     began = time.perf_counter()
     with one_thread():
         study, gammas = _tuned(study)
-        example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
+        # Before the long work: what is wrong with an estimator shows at once.
+        example = attention_example_table(study)
+        exact = exact_risks(study)
     run_design = partial(
         _run_design,
         study=study,
@@ -339,7 +341,7 @@ def run_study(
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,
-            "checks": check_table(study, risk, decomposition),
+            "checks": check_table(study, risk, decomposition, exact),
         }
     run = {
         "options": design_options(study),
