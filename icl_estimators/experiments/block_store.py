@@ -198,7 +198,7 @@ class BlockStore(Generic[Part]):
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return unpack(self.kind, arrays)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, InputError):
             return None  # a block that cannot be read is computed again
