@@ -14,10 +14,10 @@ from icl_estimators.chains import ChainLaw, StartLaw
 from icl_estimators.estimators import Estimator, check_estimator, get_all, split_specs
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
-from icl_estimators.experiments.checks import check_table
+from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
-from icl_estimators.experiments.executors import in_order, one_thread
+from icl_estimators.experiments.executors import Workers, one_thread
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -240,17 +240,21 @@ def study_estimators(
             made += get_all([item], **options) if isinstance(item, str) else [item]
         if not made:
             raise InputError("no estimators to compare: name at least one")
-    for estimator in made:
-        check_estimator(estimator, law.n_states)
+    _check(made, law)
     known = {*(estimator.name for estimator in made), *_recipes(made)}
     if reference not in known:
         candidates = get_all([reference], **options)
         reference = next(iter(_recipes(candidates)), candidates[0].name)  # a spec may be spelled in several ways
         if reference not in known:
-            for estimator in candidates:
-                check_estimator(estimator, law.n_states)
+            _check(candidates, law)
             made += candidates
     return tuple(made), reference
+
+
+def _check(estimators: Iterable[Estimator], law: ChainLaw) -> None:
+    with one_thread():
+        for estimator in estimators:
+            check_estimator(estimator, law.n_states)
 
 
 def _recipes(estimators: Iterable[Estimator]) -> list[str]:
@@ -284,9 +288,12 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     report = progress or (lambda what, done, total: None)
     with one_thread():
         study, gammas = _tuned(study)
-        example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
-    risk = _risk_moments(study, jobs, report)
-    decomposition = _decomposition_moments(study, jobs, report)
+        # Before the long work: what is wrong with an estimator shows at once.
+        example = attention_example_table(study)
+        exact = exact_risks(study)
+    with Workers(study) as workers:
+        risk = _risk_moments(study, workers, jobs, report)
+        decomposition = _decomposition_moments(study, workers, jobs, report)
     with one_thread():
         circuit, scales = circuit_table(study)
         tables: dict[str, Table | None] = {
@@ -297,7 +304,7 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,
-            "checks": check_table(study, risk, decomposition),
+            "checks": check_table(study, risk, decomposition, exact),
         }
     run = {
         "options": design_options(study),
@@ -358,19 +365,22 @@ def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
     return replace(study, estimators=tuple(tuned)), gammas
 
 
-def _risk_moments(study: Study, jobs: int, progress: Progress) -> RiskMoments:
-    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, jobs, progress)
+def _risk_moments(study: Study, workers: Workers, jobs: int, progress: Progress) -> RiskMoments:
+    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, workers, jobs, progress)
     assert whole is not None  # a study has at least two chains
     return whole
 
 
-def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> DecompositionMoments | None:
+def _decomposition_moments(
+    study: Study, workers: Workers, jobs: int, progress: Progress
+) -> DecompositionMoments | None:
     return _merged(
         "decomposition",
         decomposition_block,
         study,
         study.decomposition_chains,
         study.decomposition_sequences,
+        workers,
         jobs,
         progress,
     )
@@ -382,6 +392,7 @@ def _merged(
     study: Study,
     chains: int,
     sequences: int,
+    workers: Workers,
     jobs: int,
     progress: Progress,
 ) -> Mergeable | None:
@@ -391,7 +402,7 @@ def _merged(
         jobs = 1
     whole: Mergeable | None = None
     done = 0
-    for task, part in zip(tasks, in_order(work, study, tasks, jobs=jobs), strict=True):
+    for task, part in zip(tasks, workers.in_order(work, tasks, jobs=jobs), strict=True):
         whole = part if whole is None else whole.merge(part)
         done += len(task)
         progress(what, done, chains)

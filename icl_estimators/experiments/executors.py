@@ -11,13 +11,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from icl_estimators.validation import InputError
 
-__all__ = ["in_order", "one_thread"]
+__all__ = ["Workers", "one_thread"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -26,56 +26,79 @@ _package = b""  # in a worker: what every task needs, sent once
 _shared: Any = None  # the same, unpacked by the first task
 
 
-def in_order(
-    work: Callable[[Any, Task], Result], shared: Any, tasks: Sequence[Task], *, jobs: int = 1
-) -> Iterator[Result]:
-    """Yield ``work(shared, task)`` for each task, in the order of the tasks.
+class Workers:
+    """Runs blocks of work on something that all of them share, in this process or in several.
+
+    Processes are started by the first call that wants them, and serve later calls too; leave the ``with`` block to
+    end them.
 
     Parameters
     ----------
-    work : callable
-        A module-level function.
     shared : object
-        Sent once to each worker.
-    tasks : sequence
-        Small and picklable.
-    jobs : int
-        Processes; 1 stays in this one. Every block runs on one thread either way.
-
-    Raises
-    ------
-    InputError
-        If `shared` cannot be sent to other processes, or one of them dies; and whatever `work` raises.
+        Sent once to each process.
     """
-    jobs = min(jobs, len(tasks))
-    if jobs <= 1:
-        for task in tasks:
-            with one_thread():
-                result = work(shared, task)
-            yield result
-        return
-    try:
-        package = pickle.dumps(shared)
-    except Exception as error:
-        raise _cannot_travel(error) from error
-    # Spawned, not forked: a forked copy of a process with running threads can hang.
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_receive, initargs=(package,)
-    )
-    try:
-        yield from _windowed(pool, work, tasks, 2 * jobs)
-    except BaseException as error:
-        workers = list((pool._processes or {}).values())  # gone from the pool once it is shut down
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:  # nobody waits for what they are still at
-            worker.terminate()
-        if isinstance(error, BrokenExecutor):
+
+    def __init__(self, shared: Any) -> None:
+        self._shared = shared
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._pool is None:
+            return
+        workers = list((self._pool._processes or {}).values())  # gone from the pool once it is shut down
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)
+        self._pool = None
+        if kind is not None:
+            for worker in workers:  # nobody waits for what they are still at
+                worker.terminate()
+
+    def in_order(
+        self, work: Callable[[Any, Task], Result], tasks: Sequence[Task], *, jobs: int = 1
+    ) -> Iterator[Result]:
+        """Yield ``work(shared, task)`` for each task, in the order of the tasks.
+
+        Parameters
+        ----------
+        work : callable
+            A module-level function.
+        tasks : sequence
+            Small and picklable.
+        jobs : int
+            Processes; 1 stays in this one. Every block runs on one thread either way.
+
+        Raises
+        ------
+        InputError
+            If what is shared cannot be sent to other processes, or one of them dies; and whatever `work` raises.
+        """
+        if min(jobs, len(tasks)) <= 1:
+            for task in tasks:
+                with one_thread():
+                    result = work(self._shared, task)
+                yield result
+            return
+        try:
+            yield from _windowed(self._started(jobs), work, tasks, 2 * jobs)
+        except BrokenExecutor as error:
             raise InputError(
                 "a worker process ended abruptly, as when memory runs out, or when a script that calls this has no "
                 "`if __name__ == '__main__':`: mend that, or use fewer --jobs"
             ) from error
-        raise
-    pool.shutdown()
+
+    def _started(self, jobs: int) -> Executor:
+        if self._pool is None:
+            try:
+                package = pickle.dumps(self._shared)
+            except Exception as error:
+                raise _cannot_travel(error) from error
+            # Spawned, not forked: a forked copy of a process with running threads can hang.
+            self._pool = ProcessPoolExecutor(
+                jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_receive, initargs=(package,)
+            )
+        return self._pool
 
 
 def one_thread() -> contextlib.AbstractContextManager[Any]:
