@@ -245,17 +245,21 @@ def study_estimators(
             made += get_all([item], **options) if isinstance(item, str) else [item]
         if not made:
             raise InputError("no estimators to compare: name at least one")
-    for estimator in made:
-        check_estimator(estimator, law.n_states)
+    _check(made, law)
     known = {*(estimator.name for estimator in made), *_recipes(made)}
     if reference not in known:
         candidates = get_all([reference], **options)
         reference = next(iter(_recipes(candidates)), candidates[0].name)  # a spec may be spelled in several ways
         if reference not in known:
-            for estimator in candidates:
-                check_estimator(estimator, law.n_states)
+            _check(candidates, law)
             made += candidates
     return tuple(made), reference
+
+
+def _check(estimators: Iterable[Estimator], law: ChainLaw) -> None:
+    with one_thread():
+        for estimator in estimators:
+            check_estimator(estimator, law.n_states)
 
 
 def _recipes(estimators: Iterable[Estimator]) -> list[str]:

@@ -23,6 +23,7 @@ from icl_estimators.chains import (
 )
 from icl_estimators.divergences import kl_divergence, squared_error
 from icl_estimators.estimators import Estimator
+from icl_estimators.experiments.executors import one_thread
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.validation import InputError
 
@@ -107,7 +108,8 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
     first = 0
     block = max(1, min(8192, BLOCK_CELLS // (length * k)))
     for tokens in all_prefixes(k, length, block):
-        predictions = ask(estimator, tokens, place="sequence {}".format, where=_what)
+        with one_thread():
+            predictions = ask(estimator, tokens, place="sequence {}".format, where=_what)
         counts = transition_counts(tokens, k)
         weights = prefix_probabilities(tokens, k, law.concentration)
         numbers = np.arange(first, first + len(tokens))

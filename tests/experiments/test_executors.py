@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info
 
-from icl_estimators.experiments.executors import ATTEMPTS, InProcess, Processes, TaskFailed, in_order
+from icl_estimators.experiments.executors import (
+    ATTEMPTS,
+    InProcess,
+    Processes,
+    TaskFailed,
+    in_order,
+    one_thread,
+)
 from icl_estimators.validation import InputError
 
 
@@ -58,6 +70,15 @@ def dies(shared: tuple[Path, int], task: int) -> int:
     return task
 
 
+def threads(shared: object, task: int) -> list[int]:
+    return [library["num_threads"] for library in threadpool_info()]
+
+
+def slow_after_zero(shared: object, task: int) -> int:
+    time.sleep(60 if task else 0.01)
+    return task
+
+
 def pid(shared: object, task: int) -> int:
     time.sleep(0.05)
     return os.getpid()
@@ -71,6 +92,17 @@ class Countable:
     def __getstate__(self) -> dict[str, int]:
         type(self).pickled += 1
         return {}
+
+
+class Homebody:
+    """Can leave, but not arrive."""
+
+    def __reduce__(self) -> tuple[object, tuple[()]]:
+        return explode, ()
+
+
+def explode() -> None:
+    raise RuntimeError("only at home")
 
 
 class Unpicklable:
@@ -161,3 +193,111 @@ def test_in_flight_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(crew, "submit", counted)
         list(in_order(pid, crew, range(20)))
     assert most <= crew.in_flight
+
+
+def test_what_cannot_arrive_is_an_input_error() -> None:
+    expected = "cannot be sent to worker processes .RuntimeError: only at home.: use --jobs 1"
+    with pytest.raises(InputError, match=expected), Processes(Homebody(), 2) as crew:
+        list(in_order(pid, crew, [1, 2]))
+
+
+def test_every_block_runs_on_one_thread_and_leaves_the_others_alone() -> None:
+    before = [library["num_threads"] for library in threadpool_info()]
+    alone = list(in_order(threads, InProcess(None), [0, 1]))
+    with Processes(None, 2) as crew:
+        apart = list(in_order(threads, crew, [0, 1]))
+    assert {count for counts in alone + apart for count in counts} == {1}
+    assert [library["num_threads"] for library in threadpool_info()] == before
+
+
+def test_one_thread_is_given_back() -> None:
+    before = threadpool_info()
+    with one_thread():
+        assert {library["num_threads"] for library in threadpool_info()} == {1}
+    assert threadpool_info() == before
+
+
+def test_one_crew_serves_several_calls_with_the_same_processes() -> None:
+    with Processes(None, 2) as crew:
+        first = set(in_order(pid, crew, range(12)))
+        again = set(in_order(pid, crew, range(12)))
+    assert first | again == first
+    assert os.getpid() not in first
+    assert not multiprocessing.active_children()
+
+
+def test_nobody_waits_for_blocks_that_nobody_wants() -> None:
+    def run() -> None:
+        with Processes(None, 2) as crew:
+            for _ in in_order(slow_after_zero, crew, [0, 1, 1, 1, 1]):
+                raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert wait(lambda: not multiprocessing.active_children())
+    assert time.monotonic() - began < 30
+
+
+PARENT = """
+import time
+from icl_estimators.experiments.executors import Processes, in_order
+
+def slow(shared, task):
+    time.sleep(60 if task else 0.01)
+
+if {guard}:
+    with Processes(None, 2) as crew:
+        for _ in in_order(slow, crew, [0, 0, 1, 1]):
+            pass
+"""
+
+
+def script(tmp_path: Path, guard: str) -> tuple[list[str], dict[str, str]]:
+    path = tmp_path / "parent.py"
+    path.write_text(PARENT.format(guard=guard), encoding="utf-8")
+    return [sys.executable, str(path)], {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_a_parent_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
+    command, environment = script(tmp_path, "__name__ == '__main__'")
+    parent = subprocess.Popen(command, env=environment, start_new_session=True)
+    try:
+        assert wait(lambda: len(workers_of(parent.pid)) == 2)
+        time.sleep(0.5)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert wait(lambda: not workers_of(parent.pid))
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
+    command, environment = script(tmp_path, "True")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "TaskFailed: a worker process ended abruptly" in done.stderr
+    assert "if __name__ == '__main__':" in done.stderr
+
+
+def workers_of(session: int) -> list[str]:
+    """Return the command lines of the living worker processes of a session."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            state = (entry / "stat").read_text().rpartition(")")[2].split()
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (OSError, IndexError):
+            continue
+        if entry.name.isdigit() and int(state[3]) == session and state[0] != "Z" and "spawn_main" in command:
+            found.append(command)
+    return found
+
+
+def wait(done: Callable[[], bool], seconds: float = 30) -> bool:
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        if done():
+            return True
+        time.sleep(0.05)
+    return False
