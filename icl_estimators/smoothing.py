@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING
 from icl_estimators.options import (
     Parser,
     command,
+    count,
     estimator_parent,
+    level,
     make_estimators,
     progress_reports,
     sampling_parent,
-    study_parent,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def _parser() -> Parser:
         description="Find which pseudo-count each estimator acts like, (n_vw + α)/(n_v + Kα) after the token v, with "
         "intervals: over\nall prefixes, by context length and by visits n_v; whether another family of rules describes "
         "it better; and what\neach part of a trained model's mechanism has to do with it.",
-        parents=[estimator_parent(), sampling_parent(), study_parent("icl-smoothing")],
+        parents=[estimator_parent(), sampling_parent()],
     )
     parser.add_argument(
         "--by",
@@ -44,6 +46,19 @@ def _parser() -> Parser:
         help="rules to compare with one pseudo-count for all prefixes: affine, bonus, unigram-mixture, recency, "
         "asymmetric, temperature, or none (default: all)",
     )
+    parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
+    parser.add_argument(
+        "--jobs",
+        type=count,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes; the tables are the same for any number (default: all cores)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("icl-smoothing"), metavar="DIR", help="output folder (default icl-smoothing)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "--no-interventions",
         action="store_true",
@@ -113,8 +128,9 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
     design = SmoothingDesign(study, by, families, not options.no_interventions)  # type: ignore[arg-type]
     check_folder(options.out, {"options": smoothing_options(design)}, force=options.force)
     require_writable(options.out / "figures")
-    with progress_reports(quiet=options.quiet) as progress:
-        return run_smoothing(design, jobs=options.jobs, progress=progress), list(weight_files(made).values())
+    with progress_reports(quiet=options.quiet) as (progress, notice):
+        result = run_smoothing(design, jobs=options.jobs, progress=progress, notice=notice)
+    return result, list(weight_files(made).values())
 
 
 def _names(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:

@@ -49,6 +49,8 @@ RISK_METRICS = (
 )
 """Metrics that are a mean over sequences; `kl_finite_nats`, a ratio, is kept apart."""
 
+_EVERY_VISIT_UP_TO = 20  # beyond, some numbers of visits stand for all: the summaries stay small
+
 _WITHOUT_BAND = ("p_infinite",)  # so that their covariances are not needed
 
 
@@ -126,7 +128,11 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     chain: dict[str, _ChainValues] = {}
     bias: dict[str, list[RatioMoments]] = {}
     smoothing: dict[str, SmoothingSums] = {}
-    prefixes = SmoothingPrefixes(counts.reshape(n_chains, study.sequences_per_chain, *counts.shape[1:]), ["visits"])
+    prefixes = SmoothingPrefixes(
+        counts.reshape(n_chains, study.sequences_per_chain, *counts.shape[1:]),
+        ["visits"],
+        every_up_to=_EVERY_VISIT_UP_TO,
+    )
     for estimator in study.estimators:
         predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
         by_sequence = _losses(predictions, truth, targets, bayes, floor)

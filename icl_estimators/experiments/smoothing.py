@@ -6,8 +6,9 @@ The Python face of ``python -m icl_estimators.smoothing``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from icl_estimators.chains import ChainLaw, StartLaw, occurrence_counts, sample_chains, transition_counts
@@ -16,14 +17,16 @@ from icl_estimators.experiments.compare import (
     Comparison,
     Paths,
     Progress,
+    crew_for,
     design_options,
-    merged_blocks,
+    run_design,
     study_estimators,
     training_runs,
     tuned,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
 from icl_estimators.experiments.interventions import (
+    InterventionMoments,
     intervention_block,
     intervention_table,
     intervention_targets,
@@ -38,6 +41,7 @@ from icl_estimators.experiments.smoothing_moments import (
 from icl_estimators.experiments.smoothing_summary import smoothing_text
 from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
+from icl_estimators.experiments.tables import Table
 from icl_estimators.inference import (
     FAMILIES,
     GROUPINGS,
@@ -194,8 +198,22 @@ def effective_smoothing(
     return run_smoothing(design, jobs=jobs, progress=progress)
 
 
-def run_smoothing(design: SmoothingDesign, *, jobs: int = 1, progress: Progress | None = None) -> Smoothing:
+def run_smoothing(
+    design: SmoothingDesign,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Smoothing:
     """Run a smoothing study and make its tables.
+
+    Parameters
+    ----------
+    design : SmoothingDesign
+    jobs : int
+        Processes on this machine.
+    progress, notice : callable, optional
+        As for :func:`icl_estimators.experiments.compare.run_study`.
 
     Raises
     ------
@@ -204,28 +222,40 @@ def run_smoothing(design: SmoothingDesign, *, jobs: int = 1, progress: Progress 
     """
     jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
-    report = progress or (lambda what, done, total: None)
+    report, say = progress or (lambda what, done, total: None), notice or (lambda line: None)
     with one_thread():
         study, gammas = tuned(design.study)
     design = replace(design, study=study)
     targets = intervention_targets(study) if design.interventions else ()
-    part = merged_blocks("smoothing", smoothing_block, design, study, jobs, report)
     families: dict[str, tuple[FamilyFit, ...]] = {}
-    if design.families and "overall" in design.by:
-        found = in_order(family_fits, design, study.names, jobs=jobs if study.chains > 500 else 1)
-        for done, (name, fits) in enumerate(zip(study.names, found, strict=True), start=1):
-            families[name] = fits
-            report("families", done * study.chains // len(study.names), study.chains)
+    tables: dict[str, Table] = {}
+    with crew_for(design, study.chains * study.sequences_per_chain, jobs) as crew:
+        run = partial(
+            run_design,
+            chains=study.chains,
+            sequences=study.sequences_per_chain,
+            shared=design,
+            cells=study.cells,
+            crew=crew,
+            progress=report,
+            notice=say,
+        )
+        part = run("smoothing", SmoothingPart, smoothing_block)
+        if design.families and "overall" in design.by:
+            names = study.names
+            for done, fits in enumerate(in_order(family_fits, crew, names, notice=say), start=1):
+                families[names[done - 1]] = fits
+                report("families", done * study.chains // len(names), study.chains)
+        changed = run("interventions", InterventionMoments, _intervention_block) if targets else None
+    assert part is not None  # a study has at least two chains
     note = ""
     if design.family_chains < study.chains:
         note = f"families: the first {design.family_chains:,} chains"
     with one_thread():
-        tables = {"smoothing": smoothing_table(study, part.moments, families, family_note=note)}
-    if targets:
-        moments = merged_blocks("interventions", intervention_block, study, study, jobs, report)
-        with one_thread():
-            tables["interventions"] = intervention_table(study, moments)
-    run = {
+        tables["smoothing"] = smoothing_table(study, part.moments, families, family_note=note)
+        if changed is not None:
+            tables["interventions"] = intervention_table(study, changed)
+    record = {
         "options": smoothing_options(design),
         "tuned_gamma": gammas,
         "intervened_on": [target.name for target in targets],
@@ -236,7 +266,7 @@ def run_smoothing(design: SmoothingDesign, *, jobs: int = 1, progress: Progress 
         **made_with(),
         "wall_time_s": time.perf_counter() - began,
     }
-    return Smoothing(tables, run)
+    return Smoothing(tables, record)
 
 
 def smoothing_options(design: SmoothingDesign) -> dict[str, Any]:
@@ -283,6 +313,10 @@ def smoothing_block(design: SmoothingDesign, chains: range) -> SmoothingPart:
         sums[recipe] = SmoothingSums.average([sums[run] for run in runs])
     units, n_first = study.units(len(chains)), study.chains // 2 - chains.start
     return SmoothingPart({name: merge_in_order(found.moments(units, n_first)) for name, found in sums.items()})
+
+
+def _intervention_block(design: SmoothingDesign, chains: range) -> InterventionMoments:
+    return intervention_block(design.study, chains)
 
 
 def family_fits(design: SmoothingDesign, name: str) -> tuple[FamilyFit, ...]:

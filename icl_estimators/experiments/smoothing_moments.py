@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.inference import (
+    GROUPINGS,
     CountStatistics,
     Grouping,
     Laws,
+    Moments,
     PrefixGroups,
     PseudoCountMoments,
     RatioMoments,
+    fitted_values,
     prediction_sums,
     unseen_sums,
 )
+from icl_estimators.validation import InputError
 
 __all__ = ["PANEL_VISITS", "SmoothingMoments", "SmoothingPrefixes", "SmoothingSums", "merge_halves"]
 
 Array = NDArray[np.float64]
 Halves = tuple[PseudoCountMoments | None, PseudoCountMoments | None]
+
+_PART_FIELDS = 7
 
 PANEL_VISITS = (1, 2, 5, 10, 20, 40)
 """Visits at which predictions are kept by count, for a look at the curve itself."""
@@ -92,11 +98,24 @@ class SmoothingPrefixes:
     groupings : sequence of {"overall", "context-length", "visits"}
     panels : sequence of int
         Visits at which predictions are kept by count.
+    every_up_to : int
+        Lengths and visits up to which each has a group of its own
+        (:func:`icl_estimators.inference.fitted_values`).
     """
 
-    def __init__(self, counts: NDArray[np.int32], groupings: Sequence[Grouping], panels: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        counts: NDArray[np.int32],
+        groupings: Sequence[Grouping],
+        panels: Sequence[int] = (),
+        *,
+        every_up_to: int = 100,
+    ) -> None:
+        length = counts.shape[2]
         self._counts, self._panels = counts, panels
-        self._groups = {by: PrefixGroups(counts, by) for by in groupings}
+        self._groups = {
+            by: PrefixGroups(counts, by, fitted_values(by, length, every_up_to=every_up_to)) for by in groupings
+        }
 
     def sums(self, predictions: Array) -> SmoothingSums:
         """Sum one estimator's predictions, shape (R, S, T, K)."""
@@ -139,6 +158,69 @@ class SmoothingMoments:
             },
             self.unseen.merge(other.unseen),
             {visits: found.merge(other.panels[visits]) for visits, found in self.panels.items()},
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        """Return the fields as a few plain arrays, for ``np.savez`` without pickle."""
+        parts: list[list[int]] = []
+        visits: list[NDArray[np.int64]] = []
+        numbers: list[Array] = []
+        for (by, value), halves in self.halves.items():
+            for half, found in enumerate(halves):
+                if found is not None:
+                    key = (GROUPINGS.index(by), value, half)
+                    parts.append([*key, found.n_states, found.n_chains, found.moments.size, len(found.visits)])
+                    visits.append(found.visits)
+                    numbers += [found.moments.centre, found.moments.scatter.ravel()]
+        keys = [[GROUPINGS.index(by), value] for by, value in self.halves]
+        arrays: dict[str, NDArray[np.float64] | NDArray[np.int64]] = {
+            "keys": np.array(keys, dtype=np.int64).reshape(-1, 2),
+            "parts": np.array(parts, dtype=np.int64).reshape(-1, _PART_FIELDS),
+            "visits": np.concatenate([np.empty(0, np.int64), *visits]),
+            "numbers": np.concatenate([np.empty(0), *numbers]),
+            "panels": np.array(list(self.panels), dtype=np.int64),
+        }
+        for name, ratio in [("unseen", self.unseen), *((f"panel{v}", panel) for v, panel in self.panels.items())]:
+            arrays |= {f"{name}.{part}": array for part, array in ratio.to_arrays().items()}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64] | NDArray[np.int64]]) -> SmoothingMoments:
+        """Return the moments that :meth:`to_arrays` took apart, bit for bit.
+
+        Raises
+        ------
+        InputError
+            If a field is missing, or shapes do not fit together.
+        """
+        missing = [name for name in ("keys", "parts", "visits", "numbers", "panels") if name not in arrays]
+        if missing:
+            raise InputError(f"stored smoothing moments lack {', '.join(missing)}")
+        numbers, visits = np.asarray(arrays["numbers"], np.float64), np.asarray(arrays["visits"], np.int64)
+        halves: dict[tuple[Grouping, int], list[PseudoCountMoments | None]] = {
+            (GROUPINGS[by], value): [None, None] for by, value in arrays["keys"].tolist()
+        }
+        at = seen = 0
+        for by, value, half, n_states, n_chains, size, n_visits in arrays["parts"].tolist():
+            centre, scatter = numbers[at : at + size], numbers[at + size : at + size + size * size]
+            of_part = visits[seen : seen + n_visits]
+            at, seen = at + size + size * size, seen + n_visits
+            if len(scatter) != size * size or len(of_part) != n_visits:
+                raise InputError("stored smoothing moments do not fit together: there are too few numbers")
+            zero = np.zeros(size, dtype=np.int64)
+            moments = Moments(n_chains, centre.copy(), scatter.reshape(size, size).copy(), zero, zero.copy())
+            halves[GROUPINGS[by], value][half] = PseudoCountMoments(moments, of_part.copy(), n_states)
+
+        def ratio(name: str) -> RatioMoments:
+            start = f"{name}."
+            return RatioMoments.from_arrays(
+                {key[len(start) :]: array for key, array in arrays.items() if key.startswith(start)}
+            )
+
+        return cls(
+            {key: (first, second) for key, (first, second) in halves.items()},
+            ratio("unseen"),
+            {visits: ratio(f"panel{visits}") for visits in arrays["panels"].tolist()},
         )
 
 

@@ -11,6 +11,7 @@ matters of any number of chains: every score is linear in them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -41,8 +42,7 @@ Grouping = Literal["overall", "context-length", "visits"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 """Which prefixes are fitted together: all with n_v ≥ 1, those of one length, those of one n_v."""
 
-_EVERY_VALUE_UP_TO = 100
-_STEP = 1.1
+_PER_DECADE = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,32 +177,43 @@ class PseudoCountMoments:
         return cls(moments, visits, int(arrays["n_states"]))
 
 
-def fitted_values(by: Grouping, length: int) -> tuple[int, ...]:
+def fitted_values(by: Grouping, length: int, *, every_up_to: int = 100) -> tuple[int, ...]:
     """Return the groups that are fitted: lengths 1 … T, visits 1 … T − 1, or the one group of all (0).
 
-    Every value up to 100; beyond, steps of a tenth, and the last: memory would grow with T³ otherwise.
+    Every value up to a limit; beyond it 20 to the decade, and the last: memory would grow with T³ otherwise.
+
+    Parameters
+    ----------
+    by : {"overall", "context-length", "visits"}
+    length : int
+        T.
+    every_up_to : int
+        The limit.
 
     Raises
     ------
     InputError
-        If `by` is no grouping or `length` < 1.
+        If `by` is no grouping, or `length` or `every_up_to` < 1.
 
     Examples
     --------
     >>> fitted_values("visits", 5), fitted_values("context-length", 3), fitted_values("overall", 100)
     ((1, 2, 3, 4), (1, 2, 3), (0,))
-    >>> fitted_values("context-length", 150)[-6:]
-    (100, 110, 121, 133, 146, 150)
+    >>> fitted_values("visits", 100, every_up_to=20)[19:]
+    (20, 22, 25, 28, 32, 36, 40, 45, 50, 56, 63, 71, 80, 90, 99)
     """
     if by not in GROUPINGS:
         raise InputError(f"by must be one of {', '.join(GROUPINGS)}, not {by!r}")
     length = positive_int(length, "length")
+    limit = positive_int(every_up_to, "every_up_to")
     if by == "overall":
         return (0,)
     last = length if by == "context-length" else length - 1
-    values = list(range(1, min(last, _EVERY_VALUE_UP_TO) + 1))
+    values = list(range(1, min(last, limit) + 1))
+    step = 0
     while values and values[-1] < last:
-        values.append(min(last, int(values[-1] * _STEP)))
+        step += 1
+        values.append(min(last, max(values[-1] + 1, math.ceil(limit * 10 ** (step / _PER_DECADE) - 0.5))))
     return tuple(values)
 
 
