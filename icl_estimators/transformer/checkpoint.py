@@ -186,8 +186,9 @@ def read_info(path: Path) -> CheckpointInfo:
     if not isinstance(values, dict):
         raise InputError(f"{sidecar} is no checkpoint's sidecar: it is not an object with the config and the rest")
     require_fields(CheckpointInfo, values, f"{sidecar} is no checkpoint's sidecar: it")
-    if not isinstance(values["config"], dict):
-        raise InputError(f"{sidecar} is no checkpoint's sidecar: its config is not an object")
+    for name in ("config", "recipe", "metrics"):
+        if not isinstance(values[name], dict):
+            raise InputError(f"{sidecar} is no checkpoint's sidecar: its {name} is not an object")
     return CheckpointInfo(**values)
 
 

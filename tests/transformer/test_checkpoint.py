@@ -222,5 +222,6 @@ def test_sidecar_with_more_layers(path):
 def test_sidecar_with_a_config_that_is_none(path):
     rewrite_sidecar(path, config={"n_states": 3})
     refused(path, "json: the model's config lacks")
-    rewrite_sidecar(path, config=[3])
-    refused(path, "its config is not an object")
+    for name in ("metrics", "recipe", "config"):
+        rewrite_sidecar(path, **{name: [3]})
+        refused(path, f"its {name} is not an object")
