@@ -346,7 +346,7 @@ def test_el_nino_has_its_known_losses(tmp_path: Path, capsys: pytest.CaptureFixt
         "add-one": 0.66077,
         "add-constant:2": 0.66946,
     }
-    assert main(["--dataset", "elnino", "--estimators", ",".join(constants), "--out", str(tmp_path)]) == 0
+    assert main(["--dataset", "elnino", "--estimators", ",".join(losses), "--out", str(tmp_path)]) == 0
     risk = pd.read_csv(tmp_path / "risk.csv").set_index("estimator")
     for name, loss in losses.items():
         assert risk.estimate[name] == pytest.approx(loss, abs=5e-6)
