@@ -340,7 +340,7 @@ def test_observed_series_leave_nothing_of_an_overwritten_study(tmp_path: Path) -
 
 
 def test_el_nino_has_its_known_losses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    constants = {
+    losses = {
         "add-constant:0.1": 0.65776,
         "add-constant:0.5": 0.65685,
         "add-one": 0.66077,
