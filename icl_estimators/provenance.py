@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from icl_estimators import __version__
+
 __all__ = ["code_commit", "library_versions", "made_with"]
 
 
@@ -20,8 +22,8 @@ def library_versions(*others: str) -> dict[str, str | None]:
     *others : str
         Distributions besides this package, numpy, scipy and torch.
     """
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    for distribution in ("icl-estimators", "numpy", "scipy", "torch", *others):
+    found: dict[str, str | None] = {"python": platform.python_version(), "icl-estimators": __version__}
+    for distribution in ("numpy", "scipy", "torch", *others):
         try:
             found[distribution] = version(distribution)
         except PackageNotFoundError:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from icl_estimators.chains import Stream
 from icl_estimators.transformer.config import ModelConfig
-from icl_estimators.transformer.positions import Far, distance_bias, toeplitz
+from icl_estimators.transformer.positions import Far, bias_matrix
 from icl_estimators.validation import InputError
 
 __all__ = ["Transformer", "initial_parameters"]
@@ -74,13 +74,13 @@ class Attention(nn.Module):
         """Return the attention matrices, shape (B, H, T, T)."""
         length = stream.shape[1]
         query, key = (self._heads(stream @ matrix) for matrix in (self.query, self.key))  # (B, H, T, d/H)
-        bias = toeplitz(distance_bias(self.distance_bias, length, far), -math.inf)  # (H, T, T)
+        bias = bias_matrix(self.distance_bias, length, -math.inf, far)  # (H, T, T)
         scores = query @ key.mT / math.sqrt(query.shape[-1]) + bias
         return scores.softmax(dim=-1)
 
-    def forward(self, stream: Tensor, far: Far) -> Tensor:
-        """Return what the layer adds to the stream, shape (B, T, d)."""
-        mixed = self.weights(stream, far) @ self._heads(stream @ self.value)  # (B, H, T, d/H)
+    def forward(self, stream: Tensor, weights: Tensor) -> Tensor:
+        """Return what the layer adds to the stream, shape (B, T, d), given its attention matrices."""
+        mixed = weights @ self._heads(stream @ self.value)  # (B, H, T, d/H)
         return mixed.transpose(1, 2).flatten(2) @ self.output  # (B, T, d)
 
     def _heads(self, rows: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ class Transformer(nn.Module):
         tokens : Tensor of int64, shape (B, T)
             Tokens in [0, K), without the sentinel, which the model adds itself.
         far : "last", int or None
-            The rule for distances beyond the trained ones; see :mod:`icl_estimators.transformer.positions`.
+            The rule for positions beyond the trained length; see :mod:`icl_estimators.transformer.positions`.
 
         Returns
         -------
@@ -137,9 +137,7 @@ class Transformer(nn.Module):
         InputError
             If `far` is neither "last" nor a trained distance.
         """
-        stream = self._embed(tokens)  # (B, T', d), T' = T or, with the sentinel, T + 1
-        for layer in self.layers:
-            stream = stream + layer(stream, far)
+        stream, _ = self._run(tokens, far)
         logits: Tensor = stream @ self.unembedding  # (B, T', K)
         return logits[:, 1:] if self.config.sentinel else logits
 
@@ -153,13 +151,17 @@ class Transformer(nn.Module):
         InputError
             If `far` is neither "last" nor a trained distance.
         """
+        return self._run(tokens, far)[1]
+
+    def _run(self, tokens: Tensor, far: Far) -> tuple[Tensor, list[Tensor]]:
+        """Return the last stream, shape (B, T', d), T' = T or T + 1, and each layer's attention matrices."""
         stream = self._embed(tokens)
         matrices = []
         for layer in self.layers:
             assert isinstance(layer, Attention)
             matrices.append(layer.weights(stream, far))
-            stream = stream + layer(stream, far)
-        return matrices
+            stream = stream + layer(stream, matrices[-1])
+        return stream, matrices
 
     def _embed(self, tokens: Tensor) -> Tensor:
         if tokens.ndim != 2 or not tokens.numel():

@@ -27,7 +27,7 @@ from icl_estimators.chains import (
     sample_batches,
     transition_counts,
 )
-from icl_estimators.divergences import kl_divergence
+from icl_estimators.divergences import kl_divergence, log_loss
 from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.folded import fold
 from icl_estimators.transformer.folded_forward import folded_logits
@@ -42,7 +42,6 @@ __all__ = [
     "Trainer",
     "TrainingState",
     "final_metrics",
-    "regret_per_sequence",
     "require_device",
     "row_steps",
     "snapshot_steps",
@@ -55,6 +54,7 @@ _HELD_OUT_BATCH = 64
 # for every seed, never trained on.
 _VALIDATION_BATCHES = 4
 _FINAL_BATCHES = 320
+_BATCHES_PER_BLOCK = 32
 _TOKENS_PER_DRAW = 2**18
 
 
@@ -182,7 +182,8 @@ class TrainingState:
 
     Attributes
     ----------
-    step : int
+    step, last_row : int
+        Updates so far, and how many there had been at the last row of metrics.
     weights, first_moment, second_moment : Tensor of float32, shape (P,)
         Parameters in the order of :attr:`ModelConfig.parameter_shapes`, and Adam's moments of their gradient.
     loss_sum : Tensor of float64, shape ()
@@ -190,6 +191,7 @@ class TrainingState:
     """
 
     step: int
+    last_row: int
     weights: Tensor
     first_moment: Tensor
     second_moment: Tensor
@@ -215,7 +217,7 @@ def row_steps(steps: int) -> list[int]:
     Examples
     --------
     >>> row_steps(300)[-6:]
-    [126, 158, 200, 200, 251, 300]
+    [100, 126, 158, 200, 251, 300]
     """
     return sorted(set(snapshot_steps(steps)) | set(range(0, steps, 100)))
 
@@ -273,6 +275,7 @@ class Trainer:
         flat = torch.cat([tensor.flatten() for tensor in initial.values()])
         state = state or TrainingState(
             step=0,
+            last_row=0,
             weights=flat,
             first_moment=torch.zeros_like(flat),
             second_moment=torch.zeros_like(flat),
@@ -280,14 +283,14 @@ class Trainer:
         )
         if state.weights.shape != flat.shape:
             raise InputError(f"the state holds {state.weights.numel()} weights, and the model has {flat.numel()}")
-        self.step = state.step
+        self.step, self._last_row = state.step, state.last_row
         # One flat leaf: Adam is then one fused operation, and the gradient arrives in one piece.
         self._weights = state.weights.to(self.device, copy=True).requires_grad_()
         self._optimizer = _adam(self._weights, recipe, state)
         self._loss_sum = state.loss_sum.to(self.device, copy=True)
         self._plain = None if config.foldable else Transformer(config).to(self.device)
         self._drawn = (0, torch.empty(0))  # first step of the block of batches at hand, and the block
-        self._last_row, self._clock = self.step, time.perf_counter()
+        self._timed_from, self._clock = self.step, time.perf_counter()
         self._validation = _validation(recipe.law(config.n_states), config.length)
 
     def advance(self, to: int, should_stop: Callable[[], bool] = lambda: False) -> None:
@@ -317,6 +320,7 @@ class Trainer:
         moments = self._optimizer.state[self._weights]
         return TrainingState(
             step=self.step,
+            last_row=self._last_row,
             weights=self._weights.detach().to("cpu", copy=True),
             first_moment=moments["exp_avg"].to("cpu", copy=True),
             second_moment=moments["exp_avg_sq"].to("cpu", copy=True),
@@ -331,24 +335,20 @@ class Trainer:
         InputError
             If the loss is no longer finite: the run has diverged.
         """
-        updates = self._updates_since_row()
+        updates = self.step - self._last_row
         loss = float(self._loss_sum) / updates if updates else math.nan
         if updates and not math.isfinite(loss):
             raise InputError(f"seed {self.seed} diverged before step {self.step}: give a smaller --peak-lr")
-        tokens = (self.step - self._last_row) * self.recipe.batch * self.recipe.length
-        now = time.perf_counter()
-        speed = tokens / (now - self._clock) if tokens else math.nan
+        tokens = (self.step - self._timed_from) * self.recipe.batch * self.recipe.length
+        speed = tokens / (time.perf_counter() - self._clock) if tokens else math.nan
         sample, predictive = self._validation
         regret = math.nan
         if predictive is not None:
             regret = float(kl_divergence(predictive, _probabilities(self.model(), sample.inputs)).mean())
         self._loss_sum.zero_()
-        self._last_row, self._clock = self.step, time.perf_counter()
+        self._last_row = self._timed_from = self.step
+        self._clock = time.perf_counter()
         return MetricRow(self.step, loss, regret, self.recipe.learning_rate(max(0, self.step - 1)), speed)
-
-    def _updates_since_row(self) -> int:
-        earlier = [step for step in row_steps(self.recipe.steps) if step < self.step]
-        return self.step - earlier[-1] if earlier else 0
 
     def _loss(self, tokens: Tensor) -> Tensor:
         parameters = self._views(self._weights)
@@ -400,15 +400,6 @@ def require_device(device: str) -> torch.device:
     return found
 
 
-def regret_per_sequence(model: Transformer, sample: Sample, concentration: float) -> NDArray[np.float64]:
-    """Return KL(q ‖ p̂) in nats at each context length, q = (n_vw + α)/(n_v + Kα), shape (N, T).
-
-    Its mean is the regret against Bayes where chains have Dirichlet(α) rows and a uniform start.
-    """
-    predictive = posterior_predictive(transition_counts(sample.inputs, model.config.n_states), concentration)
-    return kl_divergence(predictive, _probabilities(model, sample.inputs))
-
-
 def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]:
     """Measure a trained model on fresh sequences of its own law, the same ones for every seed.
 
@@ -421,21 +412,25 @@ def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]
     """
     law = recipe.law(model.config.n_states)
     last = _VALIDATION_BATCHES + _FINAL_BATCHES
-    sample = _held_out(range(_VALIDATION_BATCHES, last), law, recipe.length)
-    log_p = np.log(_probabilities(model, sample.inputs))
-    losses = -np.take_along_axis(log_p, sample.targets[..., None], axis=-1)[..., 0].mean(axis=1)
-    metrics: dict[str, float | None] = {"sequences": len(losses), **_mean_and_se("log_loss_nats", losses)}
-    if law.start == "uniform":
-        regret = regret_per_sequence(model, sample, recipe.concentration)  # (N, T)
-        metrics |= _mean_and_se("regret_nats", regret.mean(axis=1))
-        metrics |= _mean_and_se("regret_late_nats", regret[:, recipe.length // 2 :].mean(axis=1))
-    else:
-        metrics |= dict.fromkeys(("regret_nats", "regret_nats_se", "regret_late_nats", "regret_late_nats_se"))
+    # One number for each sequence, a block of sequences at a time, so that memory stays flat.
+    found: dict[str, list[NDArray[np.float64]]] = {"log_loss_nats": [], "regret_nats": [], "regret_late_nats": []}
+    for first in range(_VALIDATION_BATCHES, last, _BATCHES_PER_BLOCK):
+        sample = _held_out(range(first, min(first + _BATCHES_PER_BLOCK, last)), law, recipe.length)
+        probabilities = _probabilities(model, sample.inputs)
+        found["log_loss_nats"].append(log_loss(probabilities, sample.targets).mean(axis=1))
+        if law.start == "uniform":
+            counts = transition_counts(sample.inputs, law.n_states)
+            regret = kl_divergence(posterior_predictive(counts, law.concentration), probabilities)  # (N, T)
+            found["regret_nats"].append(regret.mean(axis=1))
+            found["regret_late_nats"].append(regret[:, recipe.length // 2 :].mean(axis=1))
+    metrics: dict[str, float | None] = {"sequences": _HELD_OUT_BATCH * _FINAL_BATCHES}
+    for name, parts in found.items():
+        metrics[name], metrics[f"{name}_se"] = _mean_and_se(np.concatenate(parts)) if parts else (None, None)
     return metrics
 
 
-def _mean_and_se(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
-    return {name: float(values.mean()), f"{name}_se": float(values.std(ddof=1) / math.sqrt(len(values)))}
+def _mean_and_se(values: NDArray[np.float64]) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _held_out(batches: range, law: ChainLaw, length: int) -> Sample:
