@@ -103,7 +103,7 @@ class Comparison:
         return summary_text(self.tables, self.run)
 
     def __repr__(self) -> str:
-        return f"<Comparison: {', '.join(f'{name} ({len(t.rows)})' for name, t in self.tables.items())}>"
+        return f"<{type(self).__name__}: {', '.join(f'{name} ({len(t.rows)})' for name, t in self.tables.items())}>"
 
     def _repr_html_(self) -> str:
         from html import escape

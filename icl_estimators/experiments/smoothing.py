@@ -320,7 +320,7 @@ def _intervention_block(design: SmoothingDesign, chains: range) -> InterventionM
 
 
 def family_fits(design: SmoothingDesign, name: str) -> tuple[FamilyFit, ...]:
-    """Fit every family to one estimator, or to the pooled objective of a recipe's training runs.
+    """Fit every family to one estimator, or to the pooled objective of a recipe's training runs; none without prefixes.
 
     Raises
     ------
@@ -338,6 +338,8 @@ def family_fits(design: SmoothingDesign, name: str) -> tuple[FamilyFit, ...]:
             if len(chains):
                 half += _prefixes(study, rules, chains)
     first, second = (Prefixes.join(half) for half in halves)
+    if not first.number.sum() + second.number.sum():
+        return ()  # contexts of one token: no transition has been seen
     return fit_families(first, second, families=design.families, level=study.level)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.text import number, text_table
 
-__all__ = ["SHOWN_VISITS", "smoothing_text"]
+__all__ = ["SHOWN_VISITS", "pseudo_count_text", "records", "smoothing_text"]
 
 SHOWN_VISITS = (1, 2, 5, 10, 20, 40)
 _LONG_NAME = 24
@@ -21,32 +21,42 @@ def smoothing_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     """Return the summary of `tables`, made from their rows alone."""
     options = run["options"]
     level = f"{100 * options['level']:g} %"
-    rows = _records(tables["smoothing"])
+    rows = records(tables["smoothing"])
     parts = [
         f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
         f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "
         f"± is half a {level} interval, clustered on chains"
     ]
     names = list(dict.fromkeys(str(row["estimator"]) for row in rows))
-    visits = [v for v in SHOWN_VISITS if any(row["by"] == "visits" and row["value"] == v for row in rows)]
     overall = any(row["by"] == "overall" for row in rows)
-    keys: list[tuple[str, Cell]] = [*([("overall", None)] if overall else []), *(("visits", v) for v in visits)]
-    if keys:
-        found = {
-            (row["estimator"], row["by"], row["value"]): row for row in rows if row["parameter"] == "pseudo_count"
-            and row["family"] == "add-constant"
-        }  # fmt: skip
-        header = ["", *("overall" if by == "overall" else f"n_v = {value}" for by, value in keys)]
-        body = [_named(name, [_pseudo_count(found.get((name, *key))) for key in keys]) for name in names]
+    text = pseudo_count_text(rows)
+    if text:
         parts.append(
             "\nWhich pseudo-count α each estimator acts like: (n_vw + α)/(n_v + Kα) after t_n = v, fitted to all\n"
-            "prefixes and to those with n_v transitions out of v so far\n" + _table(header, body)
+            "prefixes and to those with n_v transitions out of v so far\n" + text
         )
     if options["families"] and overall:
         parts.append(_families_text(rows, names, run["family_formulas"]))
     if "interventions" in tables:
-        parts.append(_interventions_text(_records(tables["interventions"]), run["intervened_on"], level))
+        parts.append(_interventions_text(records(tables["interventions"]), run["intervened_on"], level))
     return "\n".join(parts)
+
+
+def pseudo_count_text(rows: list[Record]) -> str:
+    """Return a table of pseudo-counts, overall and by visits; empty if there are no such rows."""
+    found = {
+        (row["estimator"], row["by"], row["value"]): row
+        for row in rows
+        if row["family"] == "add-constant" and row["parameter"] == "pseudo_count"
+    }
+    known = {(by, value) for _, by, value in found}
+    keys: list[tuple[str, Cell]] = [("overall", None), *(("visits", visits) for visits in SHOWN_VISITS)]
+    keys = [key for key in keys if key in known]
+    if not keys:
+        return ""
+    header = ["", *("overall" if by == "overall" else f"n_v = {value}" for by, value in keys)]
+    names = dict.fromkeys(str(name) for name, _, _ in found)
+    return _table(header, [[name, *(_pseudo_count(found.get((name, *key))) for key in keys)] for name in names])
 
 
 def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str]) -> str:
@@ -71,16 +81,14 @@ def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str
             continue
         best = min(mine, key=mine.__getitem__)
         body.append(
-            _named(
+            [
                 name,
-                [
-                    number(mine["add-constant"], 5),
-                    str(best),
-                    ", ".join(parameters.get((name, best), [])),
-                    number(mine[best], 5),
-                    _share(explained.get((name, best), math.nan)),
-                ],
-            )
+                number(mine["add-constant"], 5),
+                str(best),
+                ", ".join(parameters.get((name, best), [])),
+                number(mine[best], 5),
+                _share(explained.get((name, best), math.nan)),
+            ]
         )
     header = ["", "left by one α", "best family", "its parameters", "left by it", "explained"]
     legend = "; ".join(f"{name} {formula}" for name, formula in formulas.items())
@@ -105,8 +113,9 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
             row = found.get((name, "log_pseudo_count_from_add_one", v))
             cells.append("–" if row is None else _alpha(row, "estimate"))
         regret = found.get((name, "regret_nats_from_add_one", None))
-        cells.append("–" if regret is None else number(_real(regret["estimate"])))
-        body.append(_named(name, cells))
+        value = math.nan if regret is None else _real(regret["estimate"])
+        cells.append("–" if math.isnan(value) else number(value))
+        body.append([name, *cells])
     text = (
         f"\nThe same pseudo-counts with parts of {', '.join(models)} replaced, and the mean regret in nats\n"
         + _table(header, body)
@@ -121,16 +130,13 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
     return text
 
 
-def _records(table: Table) -> list[Record]:
+def records(table: Table) -> list[Record]:
+    """Return a table's rows by column name."""
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
 def _real(cell: Cell) -> float:
     return math.nan if cell is None or isinstance(cell, str) else float(cell)
-
-
-def _named(name: str, cells: list[str]) -> list[str]:
-    return [name, *cells]
 
 
 def _table(header: list[str], body: list[list[str]]) -> str:
