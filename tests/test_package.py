@@ -11,7 +11,7 @@ import icl_estimators
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
-COMMANDS = ("evaluate", "exact", "predict", "train")
+COMMANDS = ("evaluate", "exact", "predict", "smoothing", "train")
 HEAVY = ("numpy", "scipy", "pandas", "torch", "matplotlib", "statsmodels", "tqdm")
 
 
