@@ -25,6 +25,7 @@ __all__ = [
     "command",
     "concentration",
     "count",
+    "decomposition_parent",
     "estimator_parent",
     "level",
     "make_estimators",
@@ -159,6 +160,24 @@ def sampling_parent() -> Parser:
         "--sequences-per-chain", type=count, default=10, metavar="S", help="sequences of each chain (default 10)"
     )
     parent.add_argument(
+        "--length",
+        type=count,
+        default=100,
+        metavar="T",
+        help="tokens read; the window on observed data (default 100)",
+    )
+    parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
+    parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")
+    parent.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
+    parent.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the study (default 0)")
+    parent.add_argument("--device", default="cpu", help="where a transformer runs: cpu (default) or cuda")
+    return parent
+
+
+def decomposition_parent() -> Parser:
+    """Return the flags of the nested design for bias and variance, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument(
         "--decomposition-chains",
         type=natural,
         default=500,
@@ -172,18 +191,6 @@ def sampling_parent() -> Parser:
         metavar="S",
         help="sequences of each of them, at least 2 (default 64)",
     )
-    parent.add_argument(
-        "--length",
-        type=count,
-        default=100,
-        metavar="T",
-        help="tokens read; the window on observed data (default 100)",
-    )
-    parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
-    parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")
-    parent.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
-    parent.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the study (default 0)")
-    parent.add_argument("--device", default="cpu", help="where a transformer runs: cpu (default) or cuda")
     return parent
 
 
