@@ -201,8 +201,10 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     ------
     InputError
         As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there.
+    ContractError
+        If an estimator breaks the contract.
     """
-    from icl_estimators.estimators import get_all, split_specs
+    from icl_estimators.estimators import check_estimator, get_all, split_specs
 
     specs = None if options.estimators is None else split_specs(options.estimators)
     for checkpoint in options.checkpoint or ():
@@ -213,7 +215,7 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         from icl_estimators.transformer.training import require_device
 
         require_device(device)
-    return get_all(
+    made = get_all(
         specs,
         n_states=n_states,
         concentration=concentration,
@@ -221,6 +223,9 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         warn=lambda line: print(line, file=sys.stderr),
         device=device,
     )
+    for estimator in made:
+        check_estimator(estimator, n_states)
+    return made
 
 
 @contextmanager

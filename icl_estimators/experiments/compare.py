@@ -183,9 +183,9 @@ def compare(
     Raises
     ------
     InputError
-        If an option is out of its range or an estimator unknown.
+        If an option is out of its range, an estimator is unknown, or fails at each of several tries.
     ContractError
-        If an estimator fails or breaks the contract.
+        If an estimator breaks the contract.
 
     Examples
     --------

@@ -143,5 +143,6 @@ def _observed_text(risk: Table, run: dict[str, Any]) -> str:
         "else the whole history)\n"
     )
     rows.sort(key=lambda row: float(row[1]))
-    note = "" if any(row[2] for row in rows) else "\nNo intervals: one series has no independent units.\n"
-    return head + text_table(["estimator", "log loss", ""], rows) + note
+    note = "" if any(row[2] for row in rows) else "\nNo intervals: one series has no independent units."
+    interval = f"{100 * options['level']:g} % interval" if any(row[2] for row in rows) else ""
+    return head + text_table(["estimator", "log loss", interval], rows) + note
