@@ -200,7 +200,7 @@ def fitted_values(by: Grouping, length: int, *, every_up_to: int = 100) -> tuple
     >>> fitted_values("visits", 5), fitted_values("context-length", 3), fitted_values("overall", 100)
     ((1, 2, 3, 4), (1, 2, 3), (0,))
     >>> fitted_values("visits", 100, every_up_to=20)[19:]
-    (20, 22, 25, 28, 32, 36, 40, 45, 50, 56, 63, 71, 80, 90, 99)
+    (20, 22, 25, 28, 32, 36, 40, 45, 50, 56, 63, 71, 80, 89, 99)
     """
     if by not in GROUPINGS:
         raise InputError(f"by must be one of {', '.join(GROUPINGS)}, not {by!r}")
