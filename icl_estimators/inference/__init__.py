@@ -16,6 +16,7 @@ from icl_estimators.inference.kl_bias_variance import KLBiasVariance, kl_bias_va
 from icl_estimators.inference.moments import Moments, PairMoments, chain_values, merge_in_order, with_mean
 from icl_estimators.inference.proportions import proportion_intervals, wilson_limits
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
+from icl_estimators.inference.readout_floor import ReadoutFloor, readout_floor
 from icl_estimators.inference.seeds import two_way_intervals
 from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN, signed_bias_moments
 from icl_estimators.inference.training_variance import TrainingVariance, training_variance
@@ -37,6 +38,7 @@ __all__ = [
     "PairMoments",
     "PairedDifferences",
     "RatioMoments",
+    "ReadoutFloor",
     "TrainingVariance",
     "agreement_check",
     "attention_quantities",
@@ -52,6 +54,7 @@ __all__ = [
     "proportion_intervals",
     "rao_blackwell_factors",
     "ratio_intervals",
+    "readout_floor",
     "required_chains",
     "signed_bias_moments",
     "simultaneous_band",
