@@ -11,7 +11,7 @@ from icl_estimators.reporting.figures.lines import Curve, context_axis, curve_of
 from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.style import MUTED, WIDTH, LineEnd, Look, figure_style, line_looks
 
-__all__ = ["floor_applies", "infinite_figure", "infinite_names", "kl_figure", "regret_figure"]
+__all__ = ["floor_applies", "infinite_figure", "infinite_names", "kl_figure", "regret_figure", "regret_names"]
 
 _FLOOR = "softmax read-out floor"
 _SOFTMAX = ("transformer", "construction-softmax")
@@ -27,6 +27,13 @@ def infinite_names(results: Results) -> list[str]:
     risk = results.tables["risk"]
     some = risk[(risk["metric"] == "p_infinite") & (risk["estimate"] > 0)]["estimator"].unique()
     return [name for name in results.curves if name in some]
+
+
+def regret_names(results: Results) -> list[str]:
+    """Return the estimators with a regret that can be drawn: above 0 and finite somewhere."""
+    regret = results.tables["risk"].query("metric == 'regret_nats' and context_length != 'mean'")
+    some = regret[np.isfinite(regret["estimate"]) & (regret["estimate"] > 0)]["estimator"].unique()
+    return [name for name in results.curves if name in some and name not in results.bayes]
 
 
 def kl_figure(results: Results) -> Figure:
@@ -67,8 +74,7 @@ def regret_figure(results: Results) -> Figure:
         context_axis(axes, results.length)
         curves = [
             curve_of(results.curve("risk", name, metric="regret_nats"), results.display(name), looks[name])
-            for name in results.curves
-            if name not in results.bayes
+            for name in regret_names(results)
         ]
         draw_curves(axes, curves, extra=_floor(axes, results))
         axes.set_ylabel("regret: KL above Bayes, nats")

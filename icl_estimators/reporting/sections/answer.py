@@ -9,7 +9,7 @@ from typing import Any
 
 from icl_estimators.reporting.figures.pseudo_counts import pseudo_counts
 from icl_estimators.reporting.markdown import Page, code, escape
-from icl_estimators.reporting.numbers import interval, interval_of, percent_interval, ranges, spell
+from icl_estimators.reporting.numbers import counted, interval, interval_of, percent_interval, ranges, spell
 from icl_estimators.reporting.results import Results, records
 
 __all__ = ["RULES", "add_answer", "departure_sentence", "nearest_sentence", "pseudo_count_sentence", "ranking"]
@@ -150,8 +150,8 @@ def _value(row: Mapping[str, Any]) -> float:
 
 
 def _direction(results: Results, name: str) -> str:
-    if not results.bayes or "signed_bias" not in results:
-        return ""
+    if not results.bayes or _lowest_bin(results, name, 1) is None or _lowest_bin(results, results.bayes[0], 1) is None:
+        return ""  # the mean over training runs has no signed bias of its own
     sharper: list[int] = []
     flatter: list[int] = []
     for n in range(1, results.length + 1):
@@ -170,6 +170,8 @@ def _direction(results: Results, name: str) -> str:
 
 
 def _lowest_bin(results: Results, name: str, n: int) -> Estimate | None:
+    if "signed_bias" not in results:
+        return None
     frame = results.tables["signed_bias"]
     rows = frame[(frame["estimator"] == name) & (frame["context_length"] == str(n)) & (frame["bin_low"] == 0.0)]
     return None if rows.empty else Estimate.of(records(rows)[0])
@@ -258,15 +260,21 @@ def _last_if_undefined(row: Mapping[str, Any]) -> float:
 
 
 def _add_observed_table(page: Page, results: Results) -> None:
-    rows = []
-    frame = results.tables["risk"].set_index("estimator")
-    for item in ranking(results):
-        note = escape(str(frame.loc[item.name, "note"]))
-        rows.append([escape(item.name), interval(item.value, item.low, item.high, 5), note])
+    notes = {row["estimator"]: row["note"] for row in records(results.tables["risk"])}
+    found = ranking(results)
+    header = ["estimator", "log loss, nats"]
+    rows = [[escape(item.name), interval(item.value, item.low, item.high, 5)] for item in found]
+    if any(math.isfinite(item.low) for item in found):
+        header[1] += f" [{results.level_text}]"
+    remarks = ["; ".join(part for part in notes[item.name].split("; ") if "infinite" in part) for item in found]
+    if any(remarks):
+        header.append("remark")
+        rows = [[*row, escape(remark)] for row, remark in zip(rows, remarks, strict=True)]
     page.table(
         "headline",
-        ["estimator", f"log loss, nats [{results.level_text}]", "note"],
+        header,
         rows,
-        f"Mean of −log p̂ over predictions, the least first. `:window={results.length}`: only the last "
-        f"{results.length} tokens were read, as a fresh prefix; else the whole history.",
+        f"Mean of −log p̂ over {counted(results.options['n_predictions'], 'prediction')}, the least first. "
+        f"`:window={results.length}`: only the last {counted(results.length, 'token')} were read, as a fresh prefix; "
+        "else the whole history.",
     )

@@ -11,6 +11,7 @@ from icl_estimators.reporting.figures.risk import (
     infinite_names,
     kl_figure,
     regret_figure,
+    regret_names,
 )
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import interval, interval_of, percent_interval, spell
@@ -81,10 +82,11 @@ def _ends(results: Results, metric: str) -> str:
 
 def add_regret(page: Page, results: Results) -> None:
     """Add the excess over the Bayes rule."""
-    if not results.exact_posterior:
+    names = regret_names(results) if results.exact_posterior else []
+    if not names:
         return
     page.heading("Excess over the Bayes rule", "regret")
-    left_out = [name for name in infinite_names(results) if name not in results.bayes]
+    left_out = [name for name in infinite_names(results) if name not in names]
     text = (
         "{fig:regret} shows the part of the KL that the estimator itself is to blame for. For any prediction p̂ the "
         "expected KL given the prefix is that of the Bayes predictive q plus KL(q ‖ p̂), so the regret is estimated by "
@@ -150,10 +152,9 @@ def _share_range(results: Results, name: str) -> str:
 
 def add_differences(page: Page, results: Results) -> None:
     """Add the paired differences from the reference."""
-    if "differences" not in results:
+    rows = _difference_rows(results) if "differences" in results else []
+    if not rows:
         return
-    frame = results.tables["differences"]
-    frame = frame[frame["context_length"] == "mean"]
     reference = escape(str(results.options["reference"]))
     page.heading("Differences on the same draws", "differences")
     page.text(
@@ -161,24 +162,6 @@ def add_differences(page: Page, results: Results) -> None:
         f"{code('differences.csv')} has every length and metric). An unpaired comparison would need so many *times "
         "more chains* for the same standard error."
     )
-    rows = []
-    for name in results.curves:
-        for label, metric in (("KL", "kl_nats"), ("log loss", "log_loss_nats")):
-            own = frame[(frame["estimator"] == name) & (frame["metric"] == metric)]
-            if own.empty:
-                continue
-            row = own.iloc[0]
-            times = "–" if math.isnan(row["variance_reduction"]) else spell(row["variance_reduction"], 1)
-            verdict = _verdict(row["ci_low"], row["ci_high"])
-            rows.append(
-                [
-                    escape(results.display(name)),
-                    label,
-                    interval(row["difference"], row["ci_low"], row["ci_high"]),
-                    verdict,
-                    times,
-                ]
-            )
     page.table(
         "differences",
         ["estimator", "measure", f"difference, nats [{results.level_text}]", "so it is", "times more chains"],
@@ -187,6 +170,21 @@ def add_differences(page: Page, results: Results) -> None:
         "interval holds 0. A dash: undefined, since infinite.",
         left=2,
     )
+
+
+def _difference_rows(results: Results) -> list[list[str]]:
+    frame = results.tables["differences"]
+    means = {(row["estimator"], row["metric"]): row for row in records(frame[frame["context_length"] == "mean"])}
+    rows = []
+    for name in results.curves:
+        for label, metric in (("KL", "kl_nats"), ("log loss", "log_loss_nats")):
+            row = means.get((name, metric))
+            if row is not None:
+                low, high = float(row["ci_low"]), float(row["ci_high"])
+                times = "–" if math.isnan(row["variance_reduction"]) else spell(row["variance_reduction"], 1)
+                shown = interval(row["difference"], low, high)
+                rows.append([escape(results.display(name)), label, shown, _verdict(low, high), times])
+    return rows
 
 
 def _verdict(low: float, high: float) -> str:
