@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl_estimators.options import (
+    Interrupted,
     Parser,
     command,
     count,
@@ -24,6 +27,7 @@ from icl_estimators.options import (
 from icl_estimators.validation import InputError
 
 if TYPE_CHECKING:
+    from icl_estimators.chains import ObservedSequences
     from icl_estimators.experiments.compare import Comparison
 
 __all__ = ["main"]
@@ -41,12 +45,16 @@ def _parser() -> Parser:
         "--reference", default="add-one", metavar="SPEC", help="whom the others are compared with (default add-one)"
     )
     parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
-    parser.add_argument(
+    workers = parser.add_mutually_exclusive_group()
+    workers.add_argument(
         "--jobs",
         type=count,
         default=os.cpu_count() or 1,
         metavar="N",
         help="processes; the tables are the same for any number (default: all cores)",
+    )
+    workers.add_argument(
+        "--dask", metavar="ADDRESS", help="use the workers of a dask scheduler, as in tcp://10.0.0.1:8786"
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument(
@@ -56,7 +64,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
     )
-    parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    anew = parser.add_mutually_exclusive_group()
+    anew.add_argument("--resume", action="store_true", help="go on with a run that was stopped, from its last block")
+    anew.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
     report = parser.add_mutually_exclusive_group()
     report.add_argument(
         "--report",
@@ -80,14 +90,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         require_packages(options.report)  # before the work, not after it
     began = time.perf_counter()
+    if options.resume and observed:
+        raise InputError("--resume goes on with simulated studies; observed sequences take no time: leave it out")
     result, inputs = _observed(options) if observed else _simulated(options)
+    if result is None:
+        if not options.quiet:
+            print(f"{options.out} holds this very study, finished: nothing is left to do")
+        return 0
     from icl_estimators.reporting.provenance import provenance
 
     result.run.update(provenance("icl_estimators.evaluate", arguments, inputs))
     result.run["device"] = options.device
-    result.run["jobs"] = options.jobs
+    result.run["jobs"] = 1 if observed else options.jobs
+    result.run["threads"] = 1  # in each of them
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
     paths = result.save(options.out, force=options.force)
+    shutil.rmtree(options.out / "blocks", ignore_errors=True)  # the tables hold what was made of them
     if not options.quiet:
         print(result.summary(), flush=True)
     paths += _report(options)
@@ -115,11 +133,20 @@ def _report(options: argparse.Namespace) -> list[Path]:
     return paths
 
 
-def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
+def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
+    """Run the study; None if it had been finished before and was to be resumed."""
     from icl_estimators.chains import ChainLaw
-    from icl_estimators.experiments.compare import design_options, run_study, study_estimators, training_runs
+    from icl_estimators.experiments.block_store import StudyBlocks
+    from icl_estimators.experiments.compare import (
+        design_options,
+        run_study,
+        study_estimators,
+        training_runs,
+        weight_files,
+    )
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.study import Study
+    from icl_estimators.files import require_writable
 
     law = ChainLaw(
         3 if options.states is None else options.states,
@@ -147,44 +174,67 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
         level=options.level,
         checkpoints=training_runs(made),
     )
-    check_folder(options.out, {"options": design_options(study)}, force=options.force)
-    with progress_reports(quiet=options.quiet) as progress:
-        return run_study(study, jobs=options.jobs, progress=progress), _weights(made)
+    identity = design_options(study)
+    check_folder(options.out, {"options": identity}, force=options.force)
+    if options.resume and (options.out / "run.json").exists():
+        return None, []
+    require_writable(options.out / "figures")
+    kept = StudyBlocks(options.out, identity, resume=options.resume, force=options.force)
+    with progress_reports(quiet=options.quiet) as (progress, notice):
+        try:
+            result = run_study(study, jobs=options.jobs, dask=options.dask, progress=progress, notice=notice, kept=kept)
+        except KeyboardInterrupt:
+            raise Interrupted(f"stopped; finished blocks are kept in {kept.folder}: --resume goes on") from None
+    result.run["dask"] = options.dask
+    return result, list(weight_files(made).values())
 
 
-def _observed(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
+def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
     from icl_estimators.chains import read_sequences
     from icl_estimators.chains.observed import dataset
-    from icl_estimators.experiments.compare import Comparison
+    from icl_estimators.estimators import split_specs
+    from icl_estimators.estimators.registry import parse_spec
+    from icl_estimators.experiments.compare import Comparison, weight_files
+    from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.observed import observed_risk
+    from icl_estimators.files import sha256
 
     data = read_sequences(options.sequences) if options.sequences else dataset(options.dataset)
     if options.states not in (None, data.n_states):
         raise InputError(f"{data.name} has {data.n_states} states, not {options.states}: leave --states out")
-    if options.concentration is None and options.estimators and "bayes" in options.estimators.split(","):
+    named = [] if options.estimators is None else split_specs(options.estimators)
+    if options.concentration is None and any(parse_spec(spec).head == "bayes" for spec in named):
         raise InputError("bayes needs --concentration on observed sequences: their prior is not known")
     estimators = make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0)
     window = options.length
+    weights = weight_files(estimators)
     design: dict[str, Any] = {
         "data": data.name,
+        "data_sha256": _digest(data),
         "labels": list(data.labels),
         "n_sequences": len(data.sequences),
         "n_predictions": data.n_predictions,
         "estimators": [estimator.name for estimator in estimators],
+        "weights": {name: sha256(path) for name, path in weights.items()},
+        "concentration": options.concentration,
         "length": window,
         "states": data.n_states,
         "level": options.level,
     }
     check_folder(options.out, {"options": design}, force=options.force)
-    tables = {"risk": observed_risk(estimators, data, window=window, level=options.level)}
-    inputs = [Path(options.sequences)] if options.sequences else []
-    return Comparison(tables, {"options": design}), inputs + _weights(estimators)
+    with one_thread():
+        tables = {"risk": observed_risk(estimators, data, window=window, level=options.level)}
+    inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
+    return Comparison(tables, {"options": design}), [*inputs, *weights.values()]
 
 
-def _weights(estimators: Sequence[Any]) -> list[Path]:
-    """Return the files that trained estimators were read from."""
-    return [Path(rule.checkpoint) for rule in estimators if getattr(rule, "checkpoint", None)]
+def _digest(data: ObservedSequences) -> str:
+    """Return a digest of the sequences as they were read, whatever file or pipe they came from."""
+    digest = hashlib.sha256(repr(data.labels).encode())
+    for sequence in data.sequences:
+        digest.update(repr(sequence.tolist()).encode())
+    return digest.hexdigest()
 
 
 def _warn(line: str) -> None:

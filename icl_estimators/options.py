@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from icl_estimators.estimators import Estimator
 
 __all__ = [
+    "Interrupted",
     "Parser",
     "command",
     "concentration",
@@ -32,6 +33,10 @@ __all__ = [
     "report_formats",
     "sampling_parent",
 ]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with a line that says what is kept and how to go on."""
 
 
 class Main(Protocol):
@@ -76,8 +81,8 @@ def command(body: Main) -> Main:
         except InputError as error:
             print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
-        except KeyboardInterrupt:
-            print(f"{program}: interrupted", file=sys.stderr)
+        except KeyboardInterrupt as interruption:
+            print(f"{program}: {interruption or 'interrupted'}", file=sys.stderr)
             return 130
         except BrokenPipeError:  # the reader of a pipe has seen enough, as in `… | head`
             _drop_output()
@@ -204,7 +209,7 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     Raises
     ------
     InputError
-        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint is not there.
+        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there.
     """
     from icl_estimators.estimators import get_all, split_specs
 
@@ -212,42 +217,78 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     for checkpoint in options.checkpoint or ():
         if not Path(checkpoint).is_file():
             raise InputError(f"no such checkpoint: {checkpoint} (give a .safetensors file)")
+    device = getattr(options, "device", "cpu")
+    if device != "cpu":  # asked for, even if no transformer is
+        from icl_estimators.transformer.training import require_device
+
+        require_device(device)
     return get_all(
         specs,
         n_states=n_states,
         concentration=concentration,
         checkpoints=options.checkpoint or (),
         warn=lambda line: print(line, file=sys.stderr),
-        device=getattr(options, "device", "cpu"),
+        device=device,
     )
 
 
 @contextmanager
-def progress_reports(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Give a callback (what, done, total): a bar on a terminal, a line now and then otherwise, nothing if quiet."""
+def progress_reports(*, quiet: bool) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    """Give two callbacks: (what, done, total) for progress, and one that takes a line for each loss made good.
+
+    Progress is a bar on a terminal, a line now and then otherwise, and nothing if quiet; losses are counted beside it.
+    """
     if quiet:
-        yield lambda what, done, total: None
+        yield lambda what, done, total: None, lambda line: None
     elif sys.stderr.isatty():
-        from tqdm import tqdm
-
-        bars: dict[str, tqdm] = {}
-
-        def show(what: str, done: int, total: int) -> None:
-            bar = bars.setdefault(what, tqdm(total=total, desc=what, unit="chain", leave=False))
-            bar.update(done - bar.n)
-
-        try:
-            yield show
-        finally:
-            for bar in bars.values():
-                bar.close()
+        yield from _bars()
     else:
-        last = time.monotonic()
+        yield from _lines()
 
-        def log(what: str, done: int, total: int) -> None:
-            nonlocal last
-            if time.monotonic() - last >= 10:
-                last = time.monotonic()
-                print(f"{what}: {done:,} of {total:,} chains", file=sys.stderr)
 
-        yield log
+def _bars() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    from tqdm import tqdm
+
+    bars: dict[str, tqdm] = {}
+    losses = 0
+
+    def show(what: str, done: int, total: int) -> None:
+        if what not in bars:  # what an earlier run had finished says nothing about the speed of this one
+            bars[what] = tqdm(total=total, desc=what, unit="chain", leave=False, initial=done if done < total else 0)
+        bars[what].update(done - bars[what].n)
+
+    def say(line: str) -> None:
+        nonlocal losses
+        losses += 1
+        tqdm.write(line, file=sys.stderr)
+        for bar in bars.values():
+            bar.set_postfix({"lost and made good": losses})
+
+    try:
+        yield show, say
+    finally:
+        for bar in bars.values():
+            bar.close()
+
+
+def _lines() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    began: dict[str, tuple[float, int]] = {}
+    last = time.monotonic()
+    losses = 0
+
+    def log(what: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        start, before = began.setdefault(what, (now, done))
+        if now - last >= 10:
+            last = now
+            left = f", about {(now - start) / (done - before) * (total - done):.0f} s left" if done > before else ""
+            lost = f", {losses} lost and made good" if losses else ""
+            print(f"{what}: {done:,} of {total:,} chains{lost}{left}", file=sys.stderr)
+
+    def say(line: str) -> None:
+        nonlocal losses
+        losses += 1
+        print(line, file=sys.stderr)
+
+    yield log, say

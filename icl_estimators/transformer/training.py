@@ -27,7 +27,7 @@ from icl_estimators.chains import (
     sample_batches,
     transition_counts,
 )
-from icl_estimators.divergences import kl_divergence
+from icl_estimators.divergences import kl_divergence, log_loss
 from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.folded import fold
 from icl_estimators.transformer.folded_forward import folded_logits
@@ -42,7 +42,6 @@ __all__ = [
     "Trainer",
     "TrainingState",
     "final_metrics",
-    "regret_per_sequence",
     "require_device",
     "row_steps",
     "snapshot_steps",
@@ -55,6 +54,7 @@ _HELD_OUT_BATCH = 64
 # for every seed, never trained on.
 _VALIDATION_BATCHES = 4
 _FINAL_BATCHES = 320
+_BATCHES_PER_BLOCK = 32
 _TOKENS_PER_DRAW = 2**18
 
 
@@ -400,15 +400,6 @@ def require_device(device: str) -> torch.device:
     return found
 
 
-def regret_per_sequence(model: Transformer, sample: Sample, concentration: float) -> NDArray[np.float64]:
-    """Return KL(q ‖ p̂) in nats at each context length, q = (n_vw + α)/(n_v + Kα), shape (N, T).
-
-    Its mean is the regret against Bayes where chains have Dirichlet(α) rows and a uniform start.
-    """
-    predictive = posterior_predictive(transition_counts(sample.inputs, model.config.n_states), concentration)
-    return kl_divergence(predictive, _probabilities(model, sample.inputs))
-
-
 def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]:
     """Measure a trained model on fresh sequences of its own law, the same ones for every seed.
 
@@ -421,21 +412,25 @@ def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]
     """
     law = recipe.law(model.config.n_states)
     last = _VALIDATION_BATCHES + _FINAL_BATCHES
-    sample = _held_out(range(_VALIDATION_BATCHES, last), law, recipe.length)
-    log_p = np.log(_probabilities(model, sample.inputs))
-    losses = -np.take_along_axis(log_p, sample.targets[..., None], axis=-1)[..., 0].mean(axis=1)
-    metrics: dict[str, float | None] = {"sequences": len(losses), **_mean_and_se("log_loss_nats", losses)}
-    if law.start == "uniform":
-        regret = regret_per_sequence(model, sample, recipe.concentration)  # (N, T)
-        metrics |= _mean_and_se("regret_nats", regret.mean(axis=1))
-        metrics |= _mean_and_se("regret_late_nats", regret[:, recipe.length // 2 :].mean(axis=1))
-    else:
-        metrics |= dict.fromkeys(("regret_nats", "regret_nats_se", "regret_late_nats", "regret_late_nats_se"))
+    # One number for each sequence, a block of sequences at a time, so that memory stays flat.
+    found: dict[str, list[NDArray[np.float64]]] = {"log_loss_nats": [], "regret_nats": [], "regret_late_nats": []}
+    for first in range(_VALIDATION_BATCHES, last, _BATCHES_PER_BLOCK):
+        sample = _held_out(range(first, min(first + _BATCHES_PER_BLOCK, last)), law, recipe.length)
+        probabilities = _probabilities(model, sample.inputs)
+        found["log_loss_nats"].append(log_loss(probabilities, sample.targets).mean(axis=1))
+        if law.start == "uniform":
+            counts = transition_counts(sample.inputs, law.n_states)
+            regret = kl_divergence(posterior_predictive(counts, law.concentration), probabilities)  # (N, T)
+            found["regret_nats"].append(regret.mean(axis=1))
+            found["regret_late_nats"].append(regret[:, recipe.length // 2 :].mean(axis=1))
+    metrics: dict[str, float | None] = {"sequences": _HELD_OUT_BATCH * _FINAL_BATCHES}
+    for name, parts in found.items():
+        metrics[name], metrics[f"{name}_se"] = _mean_and_se(np.concatenate(parts)) if parts else (None, None)
     return metrics
 
 
-def _mean_and_se(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
-    return {name: float(values.mean()), f"{name}_se": float(values.std(ddof=1) / math.sqrt(len(values)))}
+def _mean_and_se(values: NDArray[np.float64]) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _held_out(batches: range, law: ChainLaw, length: int) -> Sample:
