@@ -178,7 +178,8 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
     check_folder(options.out, {"options": identity}, force=options.force)
     if options.resume and (options.out / "run.json").exists():
         return None, []
-    require_writable(options.out / "figures")
+    if not options.no_report:
+        require_writable(options.out / "figures")
     kept = StudyBlocks(options.out, identity, resume=options.resume, force=options.force)
     with progress_reports(quiet=options.quiet) as (progress, notice):
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from icl_estimators.files import write_whole
@@ -122,5 +123,7 @@ def remove_report(folder: Path) -> None:
             if found and stem and "/" not in stem:
                 for suffix in ("svg", "pdf"):
                     (folder / "figures" / f"{stem}.{suffix}").unlink(missing_ok=True)
+    with suppress(OSError):  # another's file is in it, or it is not there
+        (folder / "figures").rmdir()
     for suffix in ("md", "html", "pdf"):
         (folder / f"report.{suffix}").unlink(missing_ok=True)

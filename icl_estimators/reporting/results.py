@@ -194,7 +194,7 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
+            header, *rows = list(csv.reader(file)) or [[]]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}") from None
     wanted = COLUMN_DEFINITIONS[path.stem]

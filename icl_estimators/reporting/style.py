@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -55,6 +56,7 @@ _FIXED = {
     "unigram": "#56B4E9",
     "uniform": "#7F7F7F",
 }
+_STYLES = ("-", "--", ":", "-.")
 _RC: Any = {
     "figure.dpi": 100,
     "figure.facecolor": "white",
@@ -114,14 +116,11 @@ def line_looks(names: Sequence[str]) -> dict[str, Look]:
     Look(colour='#000000', style='-')
     """
     looks: dict[str, Look] = {}
-    spare = [colour for colour in _PALETTE if colour not in {_FIXED.get(name) for name in names}] or list(_PALETTE)
-    unknown = 0
+    taken = {Look(_FIXED[name]) for name in names if name in _FIXED}
+    free = (Look(colour, style) for style in _STYLES for colour in _PALETTE)
+    spare = cycle(look for look in free if look not in taken)
     for name in names:
-        if name in _FIXED:
-            looks[name] = Look(_FIXED[name])
-        else:
-            looks[name] = Look(spare[unknown % len(spare)], ("-", "--", ":", "-.")[unknown // len(spare) % 4])
-            unknown += 1
+        looks[name] = Look(_FIXED[name]) if name in _FIXED else next(spare)
     return looks
 
 

@@ -23,8 +23,10 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PDF; return the paths."""
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("svg", "pdf")]
     with figure_style():
-        figure.draw_without_rendering()  # lays it out, once for both files: the canvases below only print
-        figure.set_layout_engine("none")
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)  # once for both files
+            figure.set_layout_engine("none")
         with write_whole(paths[0]) as temporary:
             FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None, "Creator": None})
             text = _COORDINATES.sub(_shorter, _COMMENT.sub("", temporary.read_text(encoding="utf-8")))
