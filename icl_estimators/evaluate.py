@@ -110,9 +110,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(result.summary(), flush=True)
     paths += _report(options)
     if not options.quiet:
+        from icl_estimators.reporting.build import listed
+
         print("\nWrote")
-        for path in paths:
-            print(f"  {path}")
+        for line in listed(paths):
+            print(f"  {line}")
     return 0
 
 

@@ -28,12 +28,12 @@ def _parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Build the report and print what was written; return the exit status."""
     options = _parser().parse_args(argv)
-    from icl_estimators.reporting.build import build_report
+    from icl_estimators.reporting.build import build_report, listed
     from icl_estimators.reporting.convert import FORMATS
 
     wanted = tuple(name for name in FORMATS if getattr(options, name)) or FORMATS
-    for path in build_report(options.folder, wanted):
-        print(path)
+    for line in listed(build_report(options.folder, wanted)):
+        print(line)
     return 0
 
 

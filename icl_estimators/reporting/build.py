@@ -14,7 +14,7 @@ from icl_estimators.reporting.numbers import counted
 from icl_estimators.reporting.results import Results, read_results
 from icl_estimators.reporting.sections import answer, bias, design, mechanism, observed, risk, smoothing, trust
 
-__all__ = ["SECTIONS", "build_report", "remove_report", "report_page", "write_report"]
+__all__ = ["SECTIONS", "build_report", "listed", "remove_report", "report_page", "write_report"]
 
 SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
     answer.add_answer,
@@ -111,6 +111,20 @@ def write_report(
     for picture in page.pictures:
         paths += save_figure(picture.figure, markdown.parent / "figures" / picture.stem)
     return paths + [_WRITERS[name](markdown, title, references) for name in formats]
+
+
+def listed(paths: Iterable[Path]) -> list[str]:
+    """Return paths for printing, all figures of a folder on one line.
+
+    Examples
+    --------
+    >>> listed([Path("out/risk.csv"), Path("out/figures/kl.svg"), Path("out/figures/kl.pdf")])
+    ['out/risk.csv', 'out/figures/*.svg, *.pdf']
+    """
+    lines = (
+        str(path.parent / "*.svg, *.pdf") if path.parent.name == "figures" else str(path) for path in paths
+    )
+    return list(dict.fromkeys(lines))
 
 
 def remove_report(folder: Path) -> None:
