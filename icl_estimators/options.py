@@ -82,7 +82,7 @@ def command(body: Main) -> Main:
             print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
         except KeyboardInterrupt as interruption:
-            print(f"{program}: {interruption or 'interrupted'}", file=sys.stderr)
+            print(f"{program}: {str(interruption) or 'interrupted'}", file=sys.stderr)
             return 130
         except BrokenPipeError:  # the reader of a pipe has seen enough, as in `… | head`
             _drop_output()

@@ -121,9 +121,7 @@ def listed(paths: Iterable[Path]) -> list[str]:
     >>> listed([Path("out/risk.csv"), Path("out/figures/kl.svg"), Path("out/figures/kl.pdf")])
     ['out/risk.csv', 'out/figures/*.svg, *.pdf']
     """
-    lines = (
-        str(path.parent / "*.svg, *.pdf") if path.parent.name == "figures" else str(path) for path in paths
-    )
+    lines = (str(path.parent / "*.svg, *.pdf") if path.parent.name == "figures" else str(path) for path in paths)
     return list(dict.fromkeys(lines))
 
 

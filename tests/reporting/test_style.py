@@ -46,6 +46,11 @@ def test_no_two_estimators_look_the_same() -> None:
     assert len({looks[name] for name in names}) == len(names)
 
 
+@pytest.mark.parametrize("count", [1, 8, 32, 100])
+def test_any_number_of_lines_has_looks(count: int) -> None:
+    assert len(line_looks([f"rule-{number}" for number in range(count)])) == count
+
+
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_names_on_lines_have_enough_contrast(name: str) -> None:
     rgb = np.array(to_rgb(readable(line_looks([name])[name].colour)))
@@ -76,6 +81,22 @@ def test_labels_do_not_overlap(values: list[float]) -> None:
     for a, b in itertools.combinations(boxes, 2):
         assert a.y1 <= b.y0 + 0.5 or b.y1 <= a.y0 + 0.5
     assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in boxes), "a label is cut off"
+
+
+@pytest.mark.parametrize("heights", [[1.0, 1.0, 1.0], [1.0, 1.0001, 50.0], [3.0], [1e-9, 1.0, 1.0, 1e3, 1e3, 1e3]])
+def test_labels_stand_in_the_lines_order(heights: list[float]) -> None:
+    axes = Figure().add_subplot()
+    axes.set_yscale("log")
+    axes.set_ylim(0.1, 100)
+    label_line_ends(axes, [LineEnd(1.0, y, f"line {number}", "black") for number, y in enumerate(heights)])
+    texts = [(text.xyann[1], text.get_text()) for text in axes.texts]
+    assert [name for _, name in sorted(texts)] == [f"line {number}" for number in np.argsort(heights, kind="stable")]
+
+
+def test_no_lines_have_no_labels() -> None:
+    axes = Figure().add_subplot()
+    label_line_ends(axes, [])
+    assert not axes.texts
 
 
 @pytest.mark.parametrize(
