@@ -36,7 +36,7 @@ def test_pseudo_counts_are_lines_on_logarithmic_axes_beside_the_add_one_line(fou
     np.testing.assert_array_equal(unigram.get_xdata(), rows.value.astype(int)[: len(unigram.get_xdata())])
     np.testing.assert_array_equal(unigram.get_ydata(), rows.estimate[: len(unigram.get_ydata())])
     assert any(list(line.get_ydata()) == [1.0, 1.0] for line in axes.get_lines())
-    labels = {text.get_text() for text in axes.texts}
+    labels = {text.get_text().replace("\n", "") for text in axes.texts}
     assert {"unigram", "add-one", NAMES[0]} <= labels
     assert "not drawn: bigram (0)" in figure.get_supxlabel()
 
