@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.collections import QuadMesh
+from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -80,6 +80,7 @@ _RC: Any = {
     "axes.unicode_minus": True,
 }
 _LABEL_SIZE = 9.0
+_LABEL_X = 1.035  # in the axes' width
 
 
 class Look(NamedTuple):
@@ -212,28 +213,23 @@ def label_line_ends(axes: Axes, ends: Sequence[LineEnd], *, size: float = _LABEL
     tall = np.array([1.25 * size * (name.count("\n") + 1) for name in names]) / points
     heights = np.array([float(to_axes.transform((end.x, end.y))[1]) for end in placed])
     heights = _pushed_apart(heights, tall)
+    leaders = []
     for end, name, height in zip(placed, names, heights, strict=True):
-        axes.annotate(
+        axes.text(
+            _LABEL_X,
+            height,
             name,
-            xy=(end.x, end.y),
-            xycoords="data",
-            xytext=(1.035, height),
-            textcoords="axes fraction",
+            transform=axes.transAxes,
             color=readable(end.colour),
             va="center",
             fontsize=size,
             linespacing=1.05,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": end.colour,
-                "lw": 0.6,
-                "alpha": 0.6,
-                "shrinkA": 0,
-                "shrinkB": 1,
-                "relpos": (0.0, 0.5),
-            },
         )
+        start = to_axes.transform((end.x, end.y))
+        leaders.append([(float(start[0]), float(start[1])), (_LABEL_X - 0.006, float(height))])
+    colours = [end.colour for end in placed]
+    lines = LineCollection(leaders, colors=colours, linewidths=0.6, alpha=0.6, transform=axes.transAxes, clip_on=False)
+    axes.add_collection(lines, autolim=False)
 
 
 def _pushed_apart(centres: np.ndarray[Any, Any], tall: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

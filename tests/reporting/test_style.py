@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from icl_estimators.reporting.style import (
     LineEnd,
@@ -76,7 +75,7 @@ def test_labels_do_not_overlap(values: list[float]) -> None:
         names = ["construction-softmax:direct_path=false", *(f"line {i}" for i in range(len(values) - 1))]
         label_line_ends(axes, [LineEnd(1, y, name, "#000000") for y, name in zip(values, names, strict=True)])
         figure.draw_without_rendering()
-    boxes = [Text.get_window_extent(text) for text in axes.texts]  # without their arrows
+    boxes = [text.get_window_extent() for text in axes.texts]
     assert len(boxes) == len(values)
     for a, b in itertools.combinations(boxes, 2):
         assert a.y1 <= b.y0 + 0.5 or b.y1 <= a.y0 + 0.5
@@ -89,7 +88,7 @@ def test_labels_stand_in_the_lines_order(heights: list[float]) -> None:
     axes.set_yscale("log")
     axes.set_ylim(0.1, 100)
     label_line_ends(axes, [LineEnd(1.0, y, f"line {number}", "black") for number, y in enumerate(heights)])
-    texts = [(text.xyann[1], text.get_text()) for text in axes.texts]
+    texts = [(text.get_position()[1], text.get_text()) for text in axes.texts]
     assert [name for _, name in sorted(texts)] == [f"line {number}" for number in np.argsort(heights, kind="stable")]
 
 

@@ -10,6 +10,8 @@ from icl_estimators.reporting.style import MUTED, WIDTH, figure_style, line_look
 
 __all__ = ["signed_bias_figure"]
 
+_LEAST = 1e-3  # of the y-axis on either side of 0
+
 
 def signed_bias_figure(results: Results) -> Figure:
     """Draw the mean of p̂ − P against P, by tenths of P, with pointwise intervals; a panel a context length."""
@@ -28,7 +30,7 @@ def signed_bias_figure(results: Results) -> Figure:
             at_n = frame[frame["context_length"] == str(n)]
             low, high = min(low, at_n["ci_low"].min()), max(high, at_n["ci_high"].max())
         for axes, n in zip(panels, lengths, strict=True):
-            axes.set_ylim(low * 1.05, high * 1.05)
+            axes.set_ylim(min(low, -_LEAST) * 1.05, max(high, _LEAST) * 1.05)
             curves = []
             for name in results.curves:
                 rows = frame[(frame["estimator"] == name) & (frame["context_length"] == str(n))]

@@ -80,7 +80,8 @@ def nearest_sentence(results: Results) -> str:
     finite = [item for item in others if math.isfinite(item.value)]
     reference = escape(str(results.options["reference"]))
     if not finite:
-        return "**Nearest to Bayes.** No estimator but the Bayes rule itself has a finite mean."
+        but = " but the Bayes rule itself" if results.bayes else ""
+        return f"**Nearest to the Bayes rule.** No estimator{but} has a finite mean."
     best = finite[0]
     if results.exact_posterior:
         measure, head = "mean regret", "Nearest to the Bayes rule."
