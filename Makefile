@@ -25,6 +25,9 @@ lint: $(VENV)/installed-test
 types: $(VENV)/installed-test
 	$(BIN)/mypy
 
+benchmark: $(VENV)/installed
+	$(BIN)/python -m analysis.benchmark
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 

@@ -114,7 +114,7 @@ def check_predictions(
         )  # fmt: skip
         raise ContractError(
             f"{name}: the prediction for {place(sequence)} at context length {position + 1} {fault}: "
-            f"{np.array2string(row, precision=6, threshold=8)}"
+            f"{np.array2string(row, precision=6, threshold=8, max_line_width=200)}"
         )
     return predictions
 

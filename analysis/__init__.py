@@ -1,0 +1,1 @@
+"""The study and the benchmark, on the package's public names."""

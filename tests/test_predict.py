@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icl_estimators.estimators import get
+from icl_estimators.predict import LONGEST_DISPLAY, main, read_prompt
+from icl_estimators.text import columns_of
+from icl_estimators.validation import InputError
+
+RULES = "bigram,add-one,construction"
+
+SEED_TABLE = """\
+What comes after the last A of ABACABADA
+
+estimator          A       B       C       D
+------------  ------  ------  ------  ------
+bigram        0.0000  0.5000  0.2500  0.2500
+add-one       0.1250  0.3750  0.2500  0.2500
+construction  0.0000  0.5000  0.2500  0.2500
+
+Where the construction's second head looks from the last A (β = 50, ^: sentinel)
+token         ^     A     B     A     C     A     B     A     D     A
+weight        ·     ·  0.25     ·  0.25     ·  0.25     ·  0.25     ·
+"""
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, estimators: str = RULES) -> str:
+    assert main([*arguments, "--estimators", estimators]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def attention(out: str) -> dict[str, list[str]]:
+    """Read the attention rows back."""
+    rows: dict[str, list[str]] = {"token": [], "weight": []}
+    for line in out.splitlines():
+        title, *cells = line.split() or [""]
+        if title in rows:
+            rows[title] += cells
+    return rows
+
+
+def test_the_seeds_prompt_gives_the_seeds_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "ABACABADA") == SEED_TABLE
+
+
+def test_the_csv_is_the_prediction_at_full_precision(capsys: pytest.CaptureFixture[str]) -> None:
+    table = list(csv.DictReader(io.StringIO(run(capsys, "ABCAB", "--csv", estimators="add-constant:0.3,uniform"))))
+    assert list(table[0]) == ["estimator", "token", "probability"]
+    expected = [
+        (spec, label, repr(float(p)))
+        for spec in ("add-constant:0.3", "uniform")
+        for label, p in zip("ABC", get(spec).predict_proba([[0, 1, 2, 0, 1]])[0, -1], strict=True)
+    ]
+    assert [tuple(row.values()) for row in table] == expected
+
+
+def test_a_csv_quotes_what_it_must(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, '"A"A', "--csv", estimators="uniform")
+    assert [row[1] for row in csv.reader(io.StringIO(out))] == ["token", '"', "A"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "order", "tokens", "labels"),
+    [
+        ("ABA", None, "A B A", "A B"),
+        ("  BA\n", None, "B A", "A B"),
+        ("sun,rain, sun", None, "sun rain sun", "rain sun"),
+        ("sun rain\tsun", None, "sun rain sun", "rain sun"),
+        ("10 9 10", None, "10 9 10", "10 9"),
+        ("-A-", None, "- A -", "- A"),
+        ("日本日", None, "日 本 日", "日 本"),
+        ("🌧☀🌧", None, "🌧 ☀ 🌧", "☀ 🌧"),
+        ("aA", None, "a A", "A a"),
+        ("ABA", "C,B,A", "A B A", "C B A"),
+        ("ABA", "CBA", "A B A", "C B A"),
+        ("ABA", " C B\tA ", "A B A", "C B A"),
+        ("A", "A,B", "A", "A B"),
+        ("sun,rain", "rain, snow ,sun", "sun rain", "rain snow sun"),
+    ],
+)
+def test_prompts_and_orders_are_read(prompt: str, order: str | None, tokens: str, labels: str) -> None:
+    assert read_prompt(prompt, order) == (tokens.split(), tuple(labels.split()))
+
+
+@given(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=20))
+def test_every_spelling_of_a_prompt_is_the_same(tokens: list[str]) -> None:
+    expected = (tokens, tuple("ABCD"))
+    for glue in ("", " ", ",", " , "):
+        assert read_prompt(glue.join(tokens), "ABCD") == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "order", "message"),
+    [
+        ("", None, "the prompt is empty: give at least one token, as in ABACABADA"),
+        (" \t", None, "the prompt is empty"),
+        ("", "A,B", "the prompt is empty"),
+        ("A,,B", None, "the prompt 'A,,B' has an empty label: put one label between commas"),
+        ("A,B,", None, "the prompt 'A,B,' has an empty label"),
+        (",", None, "the prompt ',' has an empty label"),
+        ("AAA", None, "the prompt has one state, 'A': name the others with --order, as in --order A,B"),
+        ("AAA", "A", "the prompt has one state, 'A'"),
+        ("ABA", "A,C", "the prompt has 'B', which --order 'A,C' lacks: add it there"),
+        ("sun,rain", "sun", "the prompt has 'sun', which --order 'sun' lacks"),
+        ("ABA", "A,B,A", "--order 'A,B,A' has an empty or repeated label: name each state once"),
+        ("ABA", "A,,B", "--order 'A,,B' has an empty or repeated label"),
+        ("ABA", "", "--order '' has an empty or repeated label"),
+    ],
+)
+def test_bad_prompts_and_orders_are_one_line_and_status_2(
+    refused: Callable[..., str], prompt: str, order: str | None, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        read_prompt(prompt, order)
+    assert str(caught.value).startswith(message)
+    arguments = [f"--order={order}"] if order is not None else []
+    assert refused(main, prompt, *arguments, "--estimators", "bigram").startswith(f"predict: {message}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: prompt (--help lists the options)"),
+        (["-A-B-A"], "the following arguments are required: prompt"),
+        (["ABA", "--estimators", "bigrm"], "unknown estimator 'bigrm' (did you mean bigram?): choose from "),
+        (["ABA", "--estimators", "add-constant:"], "'add-constant:' has an empty part after a colon"),
+        (
+            ["ABA", "--estimators", "add-constant:-1"],
+            "the constant of add-constant must be a finite number above 0",
+        ),
+        (["ABA", "--checkpoint", "absent"], "no such checkpoint: absent (give a .safetensors file)"),
+        (["ABA", "BAB"], "unrecognized arguments: BAB"),
+        (["ABA", "--order"], "argument --order: expected one argument"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_status_2(
+    refused: Callable[..., str], arguments: list[str], message: str
+) -> None:
+    assert refused(main, *arguments).startswith(f"predict: {message}")
+
+
+def test_more_labels_than_an_estimator_takes_is_named(
+    refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "threes.py").write_text("from icl_estimators.estimators import get\nrule = get('uniform')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    line = refused(main, "ABCD", "--estimators", "bigram,threes:rule")
+    assert line == "predict: threes:rule is for 3 states, but 4 were asked for\n"
+
+
+def test_more_labels_than_the_transformer_takes_is_named(refused: Callable[..., str]) -> None:
+    line = refused(main, "ABCD", "--estimators", "bigram,transformer")
+    assert line.startswith("predict: transformer")
+    assert "4" in line
+
+
+def test_a_prompt_may_begin_with_a_dash(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = python("-m", "icl_estimators.predict", "--estimators", "bigram", "--", "-A-B-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("What comes after the last - of -A-B-\n")
+
+
+def test_a_state_that_never_occurs_has_its_column(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "ABA", "--order", "C,B,A")
+    assert "estimator          C       B       A\n" in out
+    assert "add-one       0.2500  0.5000  0.2500\n" in out
+
+
+def test_a_token_that_was_not_there_before_falls_back(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "ABAC")
+    assert attention(out) == {"token": ["^", "A", "B", "A", "C"], "weight": ["0.20"] * 5}
+    assert out.endswith("C was not there before: no match, so attention falls back to a uniform average\n")
+    assert "was not there before" not in run(capsys, "ABACA")
+
+
+def test_long_prompts_wrap_and_no_weight_is_hidden(capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = "A" * LONGEST_DISPLAY
+    out = run(capsys, prompt, "--order", "A,B")
+    rows = attention(out)
+    assert rows["token"] == ["^", *prompt]
+    assert rows["weight"] == ["·", "·", *["0.01"] * (LONGEST_DISPLAY - 1)]
+    assert max(map(len, out.splitlines()[7:])) <= 80
+    fallback = attention(run(capsys, prompt[1:] + "B"))
+    assert fallback["weight"] == ["5e-03"] * (LONGEST_DISPLAY + 1)
+
+
+def test_longer_prompts_are_predicted_without_the_attention(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "AB" * 20_000)
+    assert "of …" + "AB" * 30 + "\n" in out
+    assert "construction  1.0000   0.0000\n" in out
+    assert out.endswith("The construction's attention is shown for up to 200 tokens; these are 40000.\n")
+
+
+def test_wide_labels_align(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = run(capsys, "日本日本日").splitlines()
+    assert lines[0] == "What comes after the last 日 of 日本日本日"
+    assert len({columns_of(line) for line in lines[2:7]}) == 1
+    assert columns_of(lines[-1]) == columns_of(lines[-2])
+
+
+def test_words_are_shown_with_spaces(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "sun,rain,sun")
+    assert out.startswith("What comes after the last sun of sun rain sun\n")
+    assert attention(out) == {"token": ["^", "sun", "rain", "sun"], "weight": ["·", "·", "1.00", "·"]}
+
+
+def test_many_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = "".join(map(chr, range(0x4E00, 0x4E00 + 120)))
+    out = run(capsys, prompt, "--csv", estimators="uniform")
+    assert out.count(repr(1 / 120)) == 120
+
+
+def test_labels_are_unknown_to_the_estimators(capsys: pytest.CaptureFixture[str]) -> None:
+    letters = run(capsys, "ABACA", "--csv")
+    digits = run(capsys, "01020", "--csv")
+    assert digits == letters.replace(",A,", ",0,").replace(",B,", ",1,").replace(",C,", ",2,")

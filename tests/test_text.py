@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from icl_estimators.text import columns_of, number, text_table
+
+
+@pytest.mark.parametrize(
+    ("value", "spelled"),
+    [
+        (0, "0.0000"),
+        (-0.0, "0.0000"),
+        (0.26527, "0.2653"),
+        (-1.5, "-1.5000"),
+        (0.00005, "0.0001"),
+        (0.0000499, "5.0e-05"),
+        (-1e-17, "-1.0e-17"),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+        (math.nan, "nan"),
+    ],
+)
+def test_numbers_are_spelled_for_reading_and_never_vanish(value: float, spelled: str) -> None:
+    assert number(value) == spelled
+
+
+def test_digits_are_a_choice() -> None:
+    assert number(2 / 3, digits=2) == "0.67"
+    assert number(0.004, digits=2) == "4.0e-03"
+
+
+def test_columns_align_by_what_a_terminal_shows() -> None:
+    table = text_table(["規則", "A"], [["e\u0301té", "0.5"], ["bigram", "inf"]])
+    assert table.splitlines() == ["規則      A", "------  ---", "e\u0301té     0.5", "bigram  inf"]
+    assert [columns_of(line) for line in table.splitlines()] == [11] * 4
+
+
+def test_left_chooses_the_columns_that_read_as_text() -> None:
+    assert text_table(["a", "bb"], [["xxx", "y"]], left=2).splitlines() == ["a    bb", "---  --", "xxx  y"]
+
+
+def test_rows_of_another_length_are_a_fault() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        text_table(["a", "b"], [["only one"]])
