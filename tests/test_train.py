@@ -17,7 +17,7 @@ from icl_estimators.transformer import load_checkpoint
 
 SMALL = ["--steps", "30", "--batch", "4", "--length", "8", "--d-model", "8"]
 # Long enough to be killed in the middle, short enough to be run to its end.
-LONGER = ["--steps", "700", "--batch", "8", "--length", "30", "--save-every", "0.05", "--quiet"]
+LONGER = ["--steps", "400", "--batch", "8", "--length", "30", "--save-every", "0.02", "--quiet"]
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +211,7 @@ def test_killed_in_the_middle_and_resumed(tmp_path):
     for finishing in (process, alone):
         out, err = finishing.communicate()
         assert (finishing.returncode, out, err) == (0, "", "")
-    for name in ("k3-seed0.safetensors", "k3-seed0/step-00000100.safetensors", "k3-seed0/step-00000700.safetensors"):
+    for name in ("k3-seed0.safetensors", "k3-seed0/step-00000100.safetensors", "k3-seed0/step-00000400.safetensors"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
     assert rows_without_speed(parts / "k3-seed0.csv") == rows_without_speed(whole / "k3-seed0.csv")
     sidecars = [json.loads((folder / "k3-seed0.json").read_text(encoding="utf-8")) for folder in (parts, whole)]

@@ -78,9 +78,9 @@ class Attention(nn.Module):
         scores = query @ key.mT / math.sqrt(query.shape[-1]) + bias
         return scores.softmax(dim=-1)
 
-    def forward(self, stream: Tensor, far: Far) -> Tensor:
-        """Return what the layer adds to the stream, shape (B, T, d)."""
-        mixed = self.weights(stream, far) @ self._heads(stream @ self.value)  # (B, H, T, d/H)
+    def forward(self, stream: Tensor, weights: Tensor) -> Tensor:
+        """Return what the layer adds to the stream, shape (B, T, d), given its attention matrices."""
+        mixed = weights @ self._heads(stream @ self.value)  # (B, H, T, d/H)
         return mixed.transpose(1, 2).flatten(2) @ self.output  # (B, T, d)
 
     def _heads(self, rows: Tensor) -> Tensor:
@@ -137,9 +137,7 @@ class Transformer(nn.Module):
         InputError
             If `far` is neither "last" nor a trained distance.
         """
-        stream = self._embed(tokens)  # (B, T', d), T' = T or, with the sentinel, T + 1
-        for layer in self.layers:
-            stream = stream + layer(stream, far)
+        stream, _ = self._run(tokens, far)
         logits: Tensor = stream @ self.unembedding  # (B, T', K)
         return logits[:, 1:] if self.config.sentinel else logits
 
@@ -153,13 +151,17 @@ class Transformer(nn.Module):
         InputError
             If `far` is neither "last" nor a trained distance.
         """
+        return self._run(tokens, far)[1]
+
+    def _run(self, tokens: Tensor, far: Far) -> tuple[Tensor, list[Tensor]]:
+        """Return the last stream, shape (B, T', d), T' = T or T + 1, and each layer's attention matrices."""
         stream = self._embed(tokens)
         matrices = []
         for layer in self.layers:
             assert isinstance(layer, Attention)
             matrices.append(layer.weights(stream, far))
-            stream = stream + layer(stream, far)
-        return matrices
+            stream = stream + layer(stream, matrices[-1])
+        return stream, matrices
 
     def _embed(self, tokens: Tensor) -> Tensor:
         if tokens.ndim != 2 or not tokens.numel():

@@ -44,6 +44,7 @@ from icl_estimators.validation import InputError
 __all__ = ["Run", "RunFiles", "check_space", "prepare", "train"]
 
 _STEPS_PER_REPORT = 20
+_STATE_TENSORS = ("weights", "first_moment", "second_moment", "loss_sum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +280,10 @@ class _Recorder:
     def save(self) -> None:
         """Keep the state, and show the metrics."""
         state = self.trainer.state()
-        tensors = {field.name: getattr(state, field.name) for field in fields(TrainingState) if field.name != "step"}
+        tensors = {name: getattr(state, name) for name in _STATE_TENSORS}
         metadata = {
             "step": str(state.step),
+            "last_row": str(state.last_row),
             "options": json.dumps(self.run.options),
             "rows": json.dumps([astuple(row) for row in self.rows]),
         }
@@ -337,7 +339,7 @@ def _read_state(path: Path) -> tuple[dict[str, Any], list[MetricRow], TrainingSt
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         options = json.loads(metadata["options"])
         rows = [MetricRow(*values) for values in json.loads(metadata["rows"])]
-        state = TrainingState(step=int(metadata["step"]), **tensors)
+        state = TrainingState(step=int(metadata["step"]), last_row=int(metadata["last_row"]), **tensors)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError):
         raise InputError(f"{path} is damaged: train anew with --force") from None
     return options, rows, state

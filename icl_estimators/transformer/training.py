@@ -182,7 +182,8 @@ class TrainingState:
 
     Attributes
     ----------
-    step : int
+    step, last_row : int
+        Updates so far, and how many there had been at the last row of metrics.
     weights, first_moment, second_moment : Tensor of float32, shape (P,)
         Parameters in the order of :attr:`ModelConfig.parameter_shapes`, and Adam's moments of their gradient.
     loss_sum : Tensor of float64, shape ()
@@ -190,6 +191,7 @@ class TrainingState:
     """
 
     step: int
+    last_row: int
     weights: Tensor
     first_moment: Tensor
     second_moment: Tensor
@@ -273,6 +275,7 @@ class Trainer:
         flat = torch.cat([tensor.flatten() for tensor in initial.values()])
         state = state or TrainingState(
             step=0,
+            last_row=0,
             weights=flat,
             first_moment=torch.zeros_like(flat),
             second_moment=torch.zeros_like(flat),
@@ -280,14 +283,14 @@ class Trainer:
         )
         if state.weights.shape != flat.shape:
             raise InputError(f"the state holds {state.weights.numel()} weights, and the model has {flat.numel()}")
-        self.step = state.step
+        self.step, self._last_row = state.step, state.last_row
         # One flat leaf: Adam is then one fused operation, and the gradient arrives in one piece.
         self._weights = state.weights.to(self.device, copy=True).requires_grad_()
         self._optimizer = _adam(self._weights, recipe, state)
         self._loss_sum = state.loss_sum.to(self.device, copy=True)
         self._plain = None if config.foldable else Transformer(config).to(self.device)
         self._drawn = (0, torch.empty(0))  # first step of the block of batches at hand, and the block
-        self._last_row, self._clock = self.step, time.perf_counter()
+        self._timed_from, self._clock = self.step, time.perf_counter()
         self._validation = _validation(recipe.law(config.n_states), config.length)
 
     def advance(self, to: int, should_stop: Callable[[], bool] = lambda: False) -> None:
@@ -317,6 +320,7 @@ class Trainer:
         moments = self._optimizer.state[self._weights]
         return TrainingState(
             step=self.step,
+            last_row=self._last_row,
             weights=self._weights.detach().to("cpu", copy=True),
             first_moment=moments["exp_avg"].to("cpu", copy=True),
             second_moment=moments["exp_avg_sq"].to("cpu", copy=True),
@@ -331,24 +335,20 @@ class Trainer:
         InputError
             If the loss is no longer finite: the run has diverged.
         """
-        updates = self._updates_since_row()
+        updates = self.step - self._last_row
         loss = float(self._loss_sum) / updates if updates else math.nan
         if updates and not math.isfinite(loss):
             raise InputError(f"seed {self.seed} diverged before step {self.step}: give a smaller --peak-lr")
-        tokens = (self.step - self._last_row) * self.recipe.batch * self.recipe.length
-        now = time.perf_counter()
-        speed = tokens / (now - self._clock) if tokens else math.nan
+        tokens = (self.step - self._timed_from) * self.recipe.batch * self.recipe.length
+        speed = tokens / (time.perf_counter() - self._clock) if tokens else math.nan
         sample, predictive = self._validation
         regret = math.nan
         if predictive is not None:
             regret = float(kl_divergence(predictive, _probabilities(self.model(), sample.inputs)).mean())
         self._loss_sum.zero_()
-        self._last_row, self._clock = self.step, time.perf_counter()
+        self._last_row = self._timed_from = self.step
+        self._clock = time.perf_counter()
         return MetricRow(self.step, loss, regret, self.recipe.learning_rate(max(0, self.step - 1)), speed)
-
-    def _updates_since_row(self) -> int:
-        earlier = [step for step in row_steps(self.recipe.steps) if step < self.step]
-        return self.step - earlier[-1] if earlier else 0
 
     def _loss(self, tokens: Tensor) -> Tensor:
         parameters = self._views(self._weights)

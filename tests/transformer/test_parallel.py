@@ -37,7 +37,7 @@ def test_processes_leave_what_one_after_the_other_does(tmp_path):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_stop(tmp_path, jobs):
     runs = [small(seed, steps=10**6) for seed in range(3)]
     begun = []
