@@ -1,0 +1,81 @@
+"""Predictions of one model by the kernel."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.transformer.folded import Folded
+from icl_estimators.transformer.kernel.groups import group_count, logits_groups, shapes_for
+from icl_estimators.transformer.kernel.passes import Numbers
+from icl_estimators.transformer.kernel.reduced import FoldedArrays, is_safe, reduce_numbers
+from icl_estimators.transformer.kernel.threads import over_threads
+from icl_estimators.transformer.positions import Far, distance_bias
+
+__all__ = ["kernel_logits"]
+
+
+def kernel_logits(
+    folded: Folded, tokens: NDArray[np.int64], *, far: Far = None, threads: int | None = None
+) -> NDArray[np.float32] | None:
+    """Return logits of the next token, or None where scores lie too far apart for the kernel.
+
+    A position's logits depend on the tokens up to it alone, bit for bit: not on what follows, on the other sequences
+    or on the number of threads.
+
+    Parameters
+    ----------
+    folded : Folded
+        One model, K from 2 to 8.
+    tokens : ndarray of int64, shape (N, T)
+        In [0, K).
+    far : "last", int or None
+        The rule for distances beyond the trained ones; see :mod:`icl_estimators.transformer.positions`.
+    threads : int, optional
+        As many as torch uses by default.
+
+    Returns
+    -------
+    ndarray of float32, shape (N, T, K), or None
+
+    Raises
+    ------
+    InputError
+        If `far` is neither "last" nor a trained distance.
+
+    Examples
+    --------
+    >>> from icl_estimators.transformer import Transformer, fold
+    >>> kernel_logits(fold(Transformer()).detach(), np.array([[0, 1, 0, 2, 0]])).shape
+    (1, 5, 3)
+    """
+    n_sequences, length = tokens.shape
+    longest = max(length, folded.length)  # whatever T is, so that a prefix has the same shifts
+    arrays = FoldedArrays(
+        *(
+            tensor[None].numpy().astype(np.float64)
+            for tensor in (
+                folded.S1,
+                distance_bias(folded.r1, longest, far),
+                folded.G,
+                distance_bias(folded.r2, longest, far),
+                folded.direct,
+                folded.induction,
+            )
+        )
+    )
+    if not is_safe(arrays)[0]:
+        return None
+    numbers = Numbers(*(field[0] for field in reduce_numbers(arrays)))
+    logits = np.empty((n_sequences, length, folded.n_states), dtype=np.float32)
+    given = np.ascontiguousarray(tokens)
+    work = partial(_work, tokens=given, numbers=numbers, out=logits, shapes=shapes_for(folded.n_states))
+    over_threads(work, group_count(n_sequences), threads)
+    return logits
+
+
+def _work(first: int, last: int, **given: Any) -> None:
+    logits_groups(first, last, given["tokens"], given["numbers"], given["out"], given["shapes"])
