@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
     from icl_estimators.validation import InputError
 
+__version__ = "0.1.0"
+
 __all__ = [
     "ChainLaw",
     "Comparison",

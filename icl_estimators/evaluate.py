@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import sys
 import time
@@ -23,6 +24,7 @@ from icl_estimators.options import (
 from icl_estimators.validation import InputError
 
 if TYPE_CHECKING:
+    from icl_estimators.chains import ObservedSequences
     from icl_estimators.experiments.compare import Comparison
 
 __all__ = ["main"]
@@ -72,13 +74,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     result.run.update(provenance("icl_estimators.evaluate", arguments, inputs))
     result.run["device"] = options.device
-    result.run["jobs"] = options.jobs
+    result.run["jobs"] = 1 if observed else options.jobs
+    result.run["threads"] = 1  # in each of them
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
     paths = result.save(options.out, force=options.force)
-    if not observed:
+    figure = options.out / "figures" / "kl"
+    if observed:
+        for stale in map(figure.with_suffix, (".svg", ".png")):  # of a study that was overwritten
+            if stale.is_file():
+                stale.unlink()
+    else:
         from icl_estimators.reporting.figures import kl_figure, save_figure
 
-        paths += save_figure(kl_figure(result.risk, result.run), options.out / "figures" / "kl")
+        paths += save_figure(kl_figure(result.risk, result.run), figure)
     if not options.quiet:
         print(result.summary())
         print("\nWrote")
@@ -89,9 +97,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
     from icl_estimators.chains import ChainLaw
-    from icl_estimators.experiments.compare import design_options, run_study, study_estimators, training_runs
+    from icl_estimators.experiments.compare import (
+        design_options,
+        run_study,
+        study_estimators,
+        training_runs,
+        weight_files,
+    )
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.study import Study
+    from icl_estimators.files import require_writable
 
     law = ChainLaw(
         3 if options.states is None else options.states,
@@ -120,43 +135,57 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
         checkpoints=training_runs(made),
     )
     check_folder(options.out, {"options": design_options(study)}, force=options.force)
+    require_writable(options.out / "figures")
     with progress_reports(quiet=options.quiet) as progress:
-        return run_study(study, jobs=options.jobs, progress=progress), _weights(made)
+        return run_study(study, jobs=options.jobs, progress=progress), list(weight_files(made).values())
 
 
 def _observed(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
     from icl_estimators.chains import read_sequences
     from icl_estimators.chains.observed import dataset
-    from icl_estimators.experiments.compare import Comparison
+    from icl_estimators.estimators import split_specs
+    from icl_estimators.estimators.registry import parse_spec
+    from icl_estimators.experiments.compare import Comparison, weight_files
+    from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.observed import observed_risk
+    from icl_estimators.files import sha256
 
     data = read_sequences(options.sequences) if options.sequences else dataset(options.dataset)
     if options.states not in (None, data.n_states):
         raise InputError(f"{data.name} has {data.n_states} states, not {options.states}: leave --states out")
-    if options.concentration is None and options.estimators and "bayes" in options.estimators.split(","):
+    named = [] if options.estimators is None else split_specs(options.estimators)
+    if options.concentration is None and any(parse_spec(spec).head == "bayes" for spec in named):
         raise InputError("bayes needs --concentration on observed sequences: their prior is not known")
     estimators = make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0)
     window = options.length
+    weights = weight_files(estimators)
     design: dict[str, Any] = {
         "data": data.name,
+        "data_sha256": _digest(data),
         "labels": list(data.labels),
         "n_sequences": len(data.sequences),
         "n_predictions": data.n_predictions,
         "estimators": [estimator.name for estimator in estimators],
+        "weights": {name: sha256(path) for name, path in weights.items()},
+        "concentration": options.concentration,
         "length": window,
         "states": data.n_states,
         "level": options.level,
     }
     check_folder(options.out, {"options": design}, force=options.force)
-    tables = {"risk": observed_risk(estimators, data, window=window, level=options.level)}
-    inputs = [Path(options.sequences)] if options.sequences else []
-    return Comparison(tables, {"options": design}), inputs + _weights(estimators)
+    with one_thread():
+        tables = {"risk": observed_risk(estimators, data, window=window, level=options.level)}
+    inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
+    return Comparison(tables, {"options": design}), [*inputs, *weights.values()]
 
 
-def _weights(estimators: Sequence[Any]) -> list[Path]:
-    """Return the files that trained estimators were read from."""
-    return [Path(rule.checkpoint) for rule in estimators if getattr(rule, "checkpoint", None)]
+def _digest(data: ObservedSequences) -> str:
+    """Return a digest of the sequences as they were read, whatever file or pipe they came from."""
+    digest = hashlib.sha256(repr(data.labels).encode())
+    for sequence in data.sequences:
+        digest.update(repr(sequence.tolist()).encode())
+    return digest.hexdigest()
 
 
 def _warn(line: str) -> None:

@@ -188,7 +188,7 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     Raises
     ------
     InputError
-        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint is not there.
+        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there.
     """
     from icl_estimators.estimators import get_all, split_specs
 
@@ -196,13 +196,18 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     for checkpoint in options.checkpoint or ():
         if not Path(checkpoint).is_file():
             raise InputError(f"no such checkpoint: {checkpoint} (give a .safetensors file)")
+    device = getattr(options, "device", "cpu")
+    if device != "cpu":  # asked for, even if no transformer is
+        from icl_estimators.transformer.training import require_device
+
+        require_device(device)
     return get_all(
         specs,
         n_states=n_states,
         concentration=concentration,
         checkpoints=options.checkpoint or (),
         warn=lambda line: print(line, file=sys.stderr),
-        device=getattr(options, "device", "cpu"),
+        device=device,
     )
 
 

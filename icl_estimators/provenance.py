@@ -7,8 +7,11 @@ import subprocess
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-__all__ = ["code_commit", "library_versions"]
+from icl_estimators import __version__
+
+__all__ = ["code_commit", "library_versions", "made_with"]
 
 
 def library_versions(*others: str) -> dict[str, str | None]:
@@ -19,8 +22,8 @@ def library_versions(*others: str) -> dict[str, str | None]:
     *others : str
         Distributions besides this package, numpy, scipy and torch.
     """
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    for distribution in ("icl-estimators", "numpy", "scipy", "torch", *others):
+    found: dict[str, str | None] = {"python": platform.python_version(), "icl-estimators": __version__}
+    for distribution in ("numpy", "scipy", "torch", *others):
         try:
             found[distribution] = version(distribution)
         except PackageNotFoundError:
@@ -39,3 +42,9 @@ def code_commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip() or None
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def made_with() -> dict[str, Any]:
+    """Return what run.json says of the code: its version, its commit, and the libraries' versions."""
+    versions = library_versions("pandas", "statsmodels", "matplotlib", "safetensors")
+    return {"version": versions.pop("icl-estimators"), "commit": code_commit(), "libraries": versions}

@@ -94,7 +94,7 @@ def test_bar_on_a_terminal(tmp_path, capsys, monkeypatch):
     err = capsys.readouterr().err
     assert "60/60" in err
     assert "k3-seed1: 100%" in err
-    assert "loss 1.0" in err
+    assert ", loss 1." in err
 
 
 def test_resume_of_a_finished_run_says_so(tmp_path, capsys):

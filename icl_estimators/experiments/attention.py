@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.chains import sample_chains
+from icl_estimators.estimators import ContractError
 from icl_estimators.experiments.study import UNIT, Study
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import (
     NO_PREVIOUS_TOKEN,
+    AttentionQuantities,
     Moments,
     attention_quantities,
     mean_intervals,
@@ -25,6 +27,7 @@ __all__ = ["EXAMPLE_TOKENS", "HasAttention", "attention_example_table", "attenti
 Array = NDArray[np.float64]
 
 ATTENTION_CHAINS = 500
+_BATCH_WEIGHTS = 2**22  # of one layer that are held at once
 EXAMPLE_TOKENS = 24
 QUANTITIES = ("previous_token_mass", "self_mass", "match_mass", "match_mass_chance")
 
@@ -86,7 +89,7 @@ def attention_example_table(study: Study) -> Table | None:
     for estimator in study.estimators:
         if not isinstance(estimator, HasAttention):
             continue
-        layers = estimator.attention(sample.inputs)
+        layers = _layers(estimator, sample.inputs)
         if layers is not None:
             for layer, weights in enumerate(layers, start=1):
                 rows += _example_rows(estimator.name, layer, weights[0], sample.inputs[0].tolist())
@@ -107,10 +110,43 @@ def _unit_moments(study: Study, estimator: HasAttention, chains: range) -> dict[
     sample = sample_chains(
         chains, sequences_per_chain=1, length=study.length, law=study.law, seed=study.seed, purpose="risk"
     )
-    tokens = sample.inputs
-    layers = estimator.attention(tokens)
+    batch = max(1, _BATCH_WEIGHTS // (study.length + 1) ** 2)
+    parts: list[AttentionQuantities] = []
+    for first in range(0, len(chains), batch):
+        tokens = sample.inputs[first : first + batch]
+        layers = _layers(estimator, tokens)
+        if layers is None:
+            return None
+        extra = layers[0].shape[1] - tokens.shape[1]  # a sentinel's row and column
+        parts.append(attention_quantities(layers[0][:, extra:, extra:], layers[1][:, extra:, extra:], tokens))
+    return {
+        name: Moments.of(with_mean(np.concatenate([getattr(part, name) for part in parts])), full=False)
+        for name in QUANTITIES
+    }
+
+
+def _layers(estimator: HasAttention, tokens: NDArray[np.int64]) -> tuple[Array, Array] | None:
+    """Return both layers' weights after checking their shape.
+
+    Raises
+    ------
+    ContractError
+        If the method fails, or returns something else.
+    """
+    name = getattr(estimator, "name", "an estimator")
+    remedy = "return two arrays of weights, None for another form, or call the attribute something else"
+    given = tokens.view()
+    given.setflags(write=False)
+    try:
+        layers = estimator.attention(given)
+    except Exception as error:
+        raise ContractError(f"{name}: attention(tokens) failed: {type(error).__name__}: {error}: {remedy}") from error
     if layers is None:
         return None
-    extra = layers[0].shape[1] - tokens.shape[1]  # a sentinel's row and column
-    quantities = attention_quantities(layers[0][:, extra:, extra:], layers[1][:, extra:, extra:], tokens)
-    return {name: Moments.of(with_mean(getattr(quantities, name)), full=False) for name in QUANTITIES}
+    n_sequences, length = tokens.shape
+    shapes = [(n_sequences, size, size) for size in (length, length + 1)]
+    found = [np.shape(layer) for layer in layers] if isinstance(layers, tuple) else None
+    if found is None or len(found) != 2 or found[0] != found[1] or found[0] not in shapes:
+        what = type(layers).__name__ if found is None else f"arrays of shapes {', '.join(map(str, found))}"
+        raise ContractError(f"{name}: attention(tokens) returned {what} for tokens of shape {tokens.shape}: {remedy}")
+    return layers

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
-from icl_estimators.estimators import Estimator, check_estimator, get, get_all
+from icl_estimators.estimators import Estimator, check_estimator, get_all, split_specs
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.checks import check_table
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
-from icl_estimators.experiments.executors import in_order
+from icl_estimators.experiments.executors import in_order, one_thread
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -31,7 +31,8 @@ from icl_estimators.experiments.tables import Table
 from icl_estimators.experiments.tuning import tune_gamma
 from icl_estimators.files import sha256
 from icl_estimators.inference import required_chains
-from icl_estimators.validation import positive_int
+from icl_estimators.provenance import made_with
+from icl_estimators.validation import InputError, positive_int
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,7 @@ __all__ = [
     "run_study",
     "study_estimators",
     "training_runs",
+    "weight_files",
 ]
 
 
@@ -52,6 +54,8 @@ class _CanMerge(Protocol):
 
 
 Mergeable = TypeVar("Mergeable", bound=_CanMerge)
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, units done, and units in all."""
@@ -109,10 +113,10 @@ class Comparison:
 
 
 def compare(
-    estimators: Iterable[str | Estimator] | None = None,
+    estimators: Iterable[str | Estimator] | str | None = None,
     *,
     reference: str = "add-one",
-    checkpoints: Sequence[str | os.PathLike[str]] = (),
+    checkpoints: Paths = (),
     chains: int = 2000,
     sequences_per_chain: int = 10,
     decomposition_chains: int = 500,
@@ -131,11 +135,12 @@ def compare(
 
     Parameters
     ----------
-    estimators : iterable of str or Estimator, optional
-        Specs or your own objects; by default every estimator of the default list that takes `states`.
+    estimators : iterable of str or Estimator, or str, optional
+        Specs or your own objects, or specs in one string, separated by commas; by default every estimator of the
+        default list that takes `states`.
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
-    checkpoints : sequence of paths
+    checkpoints : path or sequence of paths
         Trained transformers; by default the one that ships for this K.
     chains, sequences_per_chain : int
         R ≥ 2 independent chains, S ≥ 1 sequences of each.
@@ -198,11 +203,11 @@ def compare(
 
 
 def study_estimators(
-    estimators: Iterable[str | Estimator] | None,
+    estimators: Iterable[str | Estimator] | str | None,
     law: ChainLaw,
     *,
     reference: str,
-    checkpoints: Sequence[str | os.PathLike[str]],
+    checkpoints: Paths,
     device: str,
     warn: Callable[[str], None],
 ) -> tuple[tuple[Estimator, ...], str]:
@@ -222,30 +227,48 @@ def study_estimators(
         If an estimator breaks the contract.
     """
     options: dict[str, Any] = {"n_states": law.n_states, "concentration": law.concentration, "device": device}
+    options |= {"checkpoints": _as_paths(checkpoints), "warn": warn}
+    if device != "cpu":  # asked for, even if no transformer is
+        from icl_estimators.transformer.training import require_device
+
+        require_device(device)
+    made: list[Estimator] = []
     if estimators is None:
-        made = get_all(None, warn=warn, checkpoints=checkpoints, **options)
+        made += get_all(None, **options)
     else:
-        made = []
-        for item in estimators:
-            if isinstance(item, str):
-                made += get_all([item], warn=warn, checkpoints=checkpoints, **options)
-            else:
-                made.append(item)
-    names = [estimator.name for estimator in made]
-    if reference not in names:
-        candidate = get(reference, **options)
-        reference = candidate.name  # a spec may be spelled in several ways
-        if reference not in names:
-            made.append(candidate)
+        for item in split_specs(estimators) if isinstance(estimators, str) else estimators:
+            made += get_all([item], **options) if isinstance(item, str) else [item]
+        if not made:
+            raise InputError("no estimators to compare: name at least one")
     for estimator in made:
         check_estimator(estimator, law.n_states)
+    known = {*(estimator.name for estimator in made), *_recipes(made)}
+    if reference not in known:
+        candidates = get_all([reference], **options)
+        reference = next(iter(_recipes(candidates)), candidates[0].name)  # a spec may be spelled in several ways
+        if reference not in known:
+            for estimator in candidates:
+                check_estimator(estimator, law.n_states)
+            made += candidates
     return tuple(made), reference
 
 
+def _recipes(estimators: Iterable[Estimator]) -> list[str]:
+    return [name.rpartition(":")[0] for name in training_runs(estimators)]
+
+
+def _as_paths(checkpoints: Paths) -> Sequence[str | os.PathLike[str]]:
+    return (checkpoints,) if isinstance(checkpoints, (str, os.PathLike)) else checkpoints
+
+
 def training_runs(estimators: Iterable[Estimator]) -> tuple[str, ...]:
-    """Return the names of the estimators that are training runs of one recipe, if there are two or more."""
-    names = tuple(rule.name for rule in estimators if getattr(rule, "training_run", False))
-    return names if len(names) > 1 else ()
+    """Return the names of the estimators that are training runs of a recipe of which there are two or more.
+
+    A training run has an attribute ``training_run`` that is true, and a name ``recipe:run``.
+    """
+    names = [rule.name for rule in estimators if getattr(rule, "training_run", False)]
+    recipes = [name.rpartition(":")[0] for name in names]
+    return tuple(name for name, recipe in zip(names, recipes, strict=True) if recipe and recipes.count(recipe) > 1)
 
 
 def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
@@ -259,26 +282,32 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
     report = progress or (lambda what, done, total: None)
-    study, gammas = _tuned(study)
+    with one_thread():
+        study, gammas = _tuned(study)
+        example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
     risk = _risk_moments(study, jobs, report)
     decomposition = _decomposition_moments(study, jobs, report)
-    circuit, scales = circuit_table(study)
-    tables: dict[str, Table | None] = {
-        "risk": risk_table(study, risk),
-        "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
-        "signed_bias": signed_bias_table(study, risk),
-        "differences": difference_table(study, risk),
-        "attention": attention_table(study),
-        "attention_example": attention_example_table(study),
-        "circuit": circuit,
-        "checks": check_table(study, risk, decomposition),
-    }
+    with one_thread():
+        circuit, scales = circuit_table(study)
+        tables: dict[str, Table | None] = {
+            "risk": risk_table(study, risk),
+            "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
+            "signed_bias": signed_bias_table(study, risk),
+            "differences": difference_table(study, risk),
+            "attention": attention_table(study),
+            "attention_example": example,
+            "circuit": circuit,
+            "checks": check_table(study, risk, decomposition),
+        }
     run = {
         "options": design_options(study),
         "tuned_gamma": gammas,
         "nearest_construction": scales,
         "chains_for_target_se": _chains_needed(study, risk),
         "streams": ["risk", "decomposition", "tuning", "example"],
+        "jobs": jobs,
+        "threads": 1,  # in each of them
+        **made_with(),
         "wall_time_s": time.perf_counter() - began,
     }
     return Comparison({name: table for name, table in tables.items() if table is not None}, run)
@@ -300,12 +329,18 @@ def design_options(study: Study) -> dict[str, Any]:
         "seed": study.seed,
         "level": study.level,
         "checkpoints": list(study.checkpoints),
-        "weights": {
-            estimator.name: sha256(estimator.checkpoint)
-            for estimator in study.estimators
-            if hasattr(estimator, "checkpoint")
-        },
+        "weights": {name: sha256(path) for name, path in weight_files(study.estimators).items()},
     }
+
+
+def weight_files(estimators: Iterable[Estimator]) -> dict[str, Path]:
+    """Return the files that estimators say, by an attribute ``checkpoint``, they were read from, by name."""
+    files = {}
+    for estimator in estimators:
+        checkpoint = getattr(estimator, "checkpoint", None)
+        if isinstance(checkpoint, (str, os.PathLike)) and Path(checkpoint).is_file():
+            files[estimator.name] = Path(checkpoint)
+    return files
 
 
 def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
@@ -351,7 +386,7 @@ def _merged(
     progress: Progress,
 ) -> Mergeable | None:
     """Run a design's blocks and merge them in chain order; None if it has no chains."""
-    tasks = list(blocks(chains, sequences))
+    tasks = list(blocks(chains, sequences, study.cells))
     if chains * sequences < _WORTH_PROCESSES:
         jobs = 1
     whole: Mergeable | None = None

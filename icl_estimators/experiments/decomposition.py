@@ -82,7 +82,7 @@ def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
     tokens = sample.inputs
     parts: dict[tuple[str, str], Moments] = {}
     tallies: dict[str, CellTally] = {}
-    pooled: list[Array] = []
+    pooled: dict[str, Array] = {}
     for estimator in study.estimators:
         predictions = predict(estimator, tokens, chains, study.decomposition_sequences)
         euclid, heskes = bias_variance(cells, predictions), kl_bias_variance(cells, predictions)
@@ -97,9 +97,9 @@ def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
         parts |= {(estimator.name, metric): Moments.of(with_mean(value)) for metric, value in values.items()}
         tallies[estimator.name] = heskes.tally
         if estimator.name in study.checkpoints:
-            pooled.append(predictions)
-    if study.checkpoints:
-        recipe = training_variance(cells, pooled)
+            pooled[estimator.name] = predictions
+    for recipe, runs in study.recipes.items():
+        split = training_variance(cells, [pooled[name] for name in runs])
         for metric in ("bias_squared", "variance", "training_variance", "mse", "split_weight"):
-            parts[study.recipe, metric] = Moments.of(with_mean(getattr(recipe, metric)))
+            parts[recipe, metric] = Moments.of(with_mean(getattr(split, metric)))
     return DecompositionMoments(parts, tallies)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,6 @@ from icl_estimators.files import require_writable, write_whole
 from icl_estimators.validation import InputError
 
 __all__ = ["check_folder", "save_tables", "write_json"]
-
-# What decides the numbers; the command, time and workers do not.
-_IDENTITY = ("options",)
 
 
 def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = False) -> None:
@@ -33,17 +31,27 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
         If the folder cannot be written to, or holds tables of another study and `force` is false.
     """
     require_writable(folder)
+    record = folder / "run.json"
+    for path in (record, *(folder / f"{name}.csv" for name in COLUMNS)):
+        if path.is_dir():
+            raise InputError(f"{path} is a folder, where a file is to be written: name another folder with --out")
     if force:
         return
-    record = folder / "run.json"
     if record.exists():
         try:
-            earlier = json.loads(record.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            earlier = {}
-        if run is not None and _identity(earlier) == _identity(run):
+            earlier = json.loads(record.read_text(encoding="utf-8"))["options"]
+            known = isinstance(earlier, dict)
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            known = False
+        if not known:
+            raise InputError(
+                f"{folder} holds a run.json that is no record of a study: name another folder with --out, or overwrite "
+                "it with --force"
+            )
+        now = (run or {}).get("options", {})
+        if _canonical(earlier) == _canonical(now):
             return
-        differs = _first_difference(earlier.get("options", {}), (run or {}).get("options", {}))
+        differs = _first_difference(earlier, now)
         raise InputError(
             f"{folder} holds the results of another study{differs}: name another folder with --out, or overwrite "
             "it with --force"
@@ -65,16 +73,18 @@ def save_tables(folder: Path, tables: dict[str, Table], run: dict[str, Any], *, 
         As :func:`check_folder`.
     """
     check_folder(folder, run, force=force)
+    paths = [folder / f"{name}.csv" for name in tables]
+    # All are written before the first takes its place, so that a full disk leaves the earlier study as it was; what is
+    # entered first takes its place last.
+    with ExitStack() as together:
+        record = together.enter_context(write_whole(folder / "run.json"))
+        for table, path in zip(tables.values(), paths, strict=True):
+            table.write(together.enter_context(write_whole(path)))
+        write_json(record, run)
     for name in COLUMNS:
         if name not in tables:
             (folder / f"{name}.csv").unlink(missing_ok=True)
-    paths = []
-    for name, table in tables.items():
-        paths.append(folder / f"{name}.csv")
-        table.write(paths[-1])
-    paths.append(folder / "run.json")
-    write_json(paths[-1], run)
-    return paths
+    return [*paths, folder / "run.json"]
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -83,13 +93,13 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _identity(run: dict[str, Any]) -> str:
-    """Return what two runs of the same study have in common, in a canonical form."""
-    return json.dumps({key: run.get(key) for key in _IDENTITY}, sort_keys=True)
+def _canonical(options: Any) -> str:
+    """Return options in one spelling. They decide a study's numbers; the command, time and workers do not."""
+    return json.dumps(options, sort_keys=True)
 
 
 def _first_difference(earlier: dict[str, Any], now: dict[str, Any]) -> str:
     for key in sorted(set(earlier) | set(now)):
-        if json.dumps(earlier.get(key)) != json.dumps(now.get(key)):
+        if _canonical(earlier.get(key)) != _canonical(now.get(key)):
             return f" ({key}: {earlier.get(key)} there, {now.get(key)} here)"
     return ""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from icl_estimators.chains import ObservedSequences
 from icl_estimators.divergences import log_loss
-from icl_estimators.estimators import Estimator, check_predictions
+from icl_estimators.estimators import Estimator, check_estimator
+from icl_estimators.experiments.prediction import ask
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import RatioMoments, ratio_intervals
 
@@ -27,7 +28,9 @@ ONE_SERIES = "one series: no independent units, so no standard error"
 _WINDOW_BATCH = 512
 
 
-def observed_losses(estimator: Estimator, sequence: NDArray[np.int64], window: int | None = None) -> Array:
+def observed_losses(
+    estimator: Estimator, sequence: NDArray[np.int64], window: int | None = None, *, name: str = "the sequence"
+) -> Array:
     """Return −log p̂(t_{n+1}) for n = 1 … L − 1, in nats.
 
     Parameters
@@ -36,6 +39,8 @@ def observed_losses(estimator: Estimator, sequence: NDArray[np.int64], window: i
     sequence : ndarray of int64, shape (L,)
     window : int, optional
         Give the estimator at most this many last tokens, as a fresh prefix; by default the whole history.
+    name : str
+        What to call the sequence in messages.
 
     Returns
     -------
@@ -44,7 +49,7 @@ def observed_losses(estimator: Estimator, sequence: NDArray[np.int64], window: i
     Raises
     ------
     ContractError
-        If the estimator's predictions break the contract.
+        If the estimator fails, or its predictions break the contract.
 
     Examples
     --------
@@ -56,8 +61,11 @@ def observed_losses(estimator: Estimator, sequence: NDArray[np.int64], window: i
     if not len(history):
         return np.empty(0)
 
-    def predict(tokens: NDArray[np.int64]) -> Array:
-        return check_predictions(estimator.predict_proba(tokens), (*tokens.shape, estimator.n_states), estimator.name)
+    def predict(tokens: NDArray[np.int64], first: int = 1) -> Array:
+        def place(row: int) -> str:
+            return name if len(tokens) == 1 else f"{name}, the window that ends at position {first + row}"
+
+        return ask(estimator, tokens, place=place, where=lambda _: name)
 
     if window is None or window >= len(history):
         predictions = predict(history[None])[0]
@@ -65,7 +73,7 @@ def observed_losses(estimator: Estimator, sequence: NDArray[np.int64], window: i
         growing = predict(history[None, :window])[0]
         windows = sliding_window_view(history, window)[1:]
         batches = [
-            predict(np.ascontiguousarray(windows[first : first + _WINDOW_BATCH]))[:, -1]
+            predict(np.ascontiguousarray(windows[first : first + _WINDOW_BATCH]), window + 1 + first)[:, -1]
             for first in range(0, len(windows), _WINDOW_BATCH)
         ]
         predictions = np.concatenate([growing, *batches])
@@ -87,6 +95,11 @@ def observed_risk(
     level : float
         Of intervals, clustered on sequences; with one sequence there are none.
 
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+
     Returns
     -------
     Table
@@ -94,10 +107,15 @@ def observed_risk(
     """
     rows: list[tuple[Cell, ...]] = []
     for estimator in estimators:
+        check_estimator(estimator, data.n_states)  # above all that it does not look at what it is to predict
+    for estimator in estimators:
         windowed = (window,) if getattr(estimator, "windowed", False) else (None, window)
         for size in windowed:
             name = estimator.name if size is None else f"{estimator.name}:window={size}"
-            losses = [observed_losses(estimator, sequence, size) for sequence in data.sequences]
+            losses = [
+                observed_losses(estimator, sequence, size, name=f"sequence {number} of {data.name}")
+                for number, sequence in enumerate(data.sequences, start=1)
+            ]
             rows.append(_row(name, [loss for loss in losses if len(loss)], level))
     return Table.of("risk", rows)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.estimators import ContractError, Estimator, check_predictions
 
-__all__ = ["predict"]
+__all__ = ["ask", "predict"]
 
 
 def predict(
@@ -38,16 +40,44 @@ def predict(
     def place(row: int) -> str:
         return f"chain {chains[row // sequences_per_chain]}, sequence {row % sequences_per_chain}"
 
+    def where(given: NDArray[np.int64]) -> str:
+        culprit = _first_failing(estimator, given, sequences_per_chain)
+        return f"chains {chains[0]} to {chains[-1]}" if culprit is None else f"chain {chains[culprit]}"
+
+    return ask(estimator, tokens, place=place, where=where)
+
+
+def ask(
+    estimator: Estimator,
+    tokens: NDArray[np.int64],
+    *,
+    place: Callable[[int], str],
+    where: Callable[[NDArray[np.int64]], str],
+) -> NDArray[np.float64]:
+    """Return the estimator's checked predictions for some sequences, which it gets read-only.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    tokens : ndarray of int64, shape (N, T)
+    place : callable
+        What to call the sequence with a given index, for messages about a prediction.
+    where : callable
+        Says of tokens on which the estimator raised what they are.
+
+    Raises
+    ------
+    ContractError
+        If the estimator raises, or its predictions break the contract.
+    """
     given = tokens.view()
     given.setflags(write=False)
     try:
         raw = estimator.predict_proba(given)
     except Exception as error:
-        culprit = _first_failing(estimator, given, sequences_per_chain)
-        where = f"chains {chains[0]} to {chains[-1]}" if culprit is None else f"chain {chains[culprit]}"
         raise ContractError(
-            f"{estimator.name} failed on {where}: {type(error).__name__}: {error} (mend the estimator, or leave it out "
-            "with --estimators)"
+            f"{estimator.name} failed on {where(given)}: {type(error).__name__}: {error} (mend the estimator, or leave "
+            "it out with --estimators)"
         ) from error
     return check_predictions(raw, (*tokens.shape, estimator.n_states), estimator.name, place=place)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.chains import (
+    Sample,
     posterior_kl_floor,
     posterior_predictive,
     sample_chains,
@@ -16,7 +17,7 @@ from icl_estimators.chains import (
 )
 from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
 from icl_estimators.experiments.prediction import predict
-from icl_estimators.experiments.study import UNIT, Study
+from icl_estimators.experiments.study import Study, unit_size
 from icl_estimators.inference import (
     Cells,
     Moments,
@@ -47,6 +48,8 @@ RISK_METRICS = (
 )
 """Metrics that are a mean over sequences; `kl_finite_nats`, a ratio, is kept apart."""
 
+_WITHOUT_BAND = ("p_infinite",)  # so that their covariances are not needed
+
 
 @dataclass(frozen=True, eq=False)
 class RiskMoments:
@@ -57,7 +60,7 @@ class RiskMoments:
     Attributes
     ----------
     risk : dict of (estimator, metric) to Moments
-        Of chain means, with covariances.
+        Of chain means, with covariances where the metric gets a band.
     finite : dict of estimator to RatioMoments
         Of the sum of finite KL over the count of finite KL.
     differences : dict of (estimator, metric) to PairMoments
@@ -103,14 +106,17 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         seed=study.seed,
         purpose="risk",
     )
-    tokens, truth, targets = sample.inputs, sample.truth, sample.targets
+    # An entry of a Dirichlet row is above 0 even where its double is not (α < 0.02): a predicted 0 is infinitely wrong.
+    above_zero = np.maximum(sample.transition, np.nextafter(0.0, 1.0))
+    tokens, truth, targets = sample.inputs, Sample(sample.tokens, above_zero).truth, sample.targets
     bayes = floor = None
     if study.exact_posterior:
         counts = transition_counts(tokens, study.n_states)
         bayes = posterior_predictive(counts, study.law.concentration)
         floor = posterior_kl_floor(counts, study.law.concentration)
     n_chains = len(chains)
-    units = [slice(first, min(first + UNIT, n_chains)) for first in range(0, n_chains, UNIT)]
+    unit_chains = unit_size(study.sequences_per_chain, study.cells)
+    units = [slice(first, min(first + unit_chains, n_chains)) for first in range(0, n_chains, unit_chains)]
     start = start_probabilities(sample.transition, study.law.start)
     cells = [Cells.of(sample.tokens[unit, :, :-1], sample.transition[unit], start[unit]) for unit in units]
     chain: dict[str, _ChainValues] = {}
@@ -123,8 +129,8 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         bias[estimator.name] = [
             signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
         ]
-    if study.checkpoints:
-        chain[study.recipe] = _ChainValues.average([chain[name] for name in study.checkpoints])
+    for recipe, runs in study.recipes.items():
+        chain[recipe] = _ChainValues.average([chain[name] for name in runs])
     martingale = None
     if bayes is not None and floor is not None:
         martingale = with_mean(chain_values(kl_divergence(truth, bayes) - floor, n_chains))
@@ -189,7 +195,7 @@ def _summary(
 ) -> RiskMoments:
     return RiskMoments(
         risk={
-            (name, metric): Moments.of(values[unit])
+            (name, metric): Moments.of(values[unit], full=metric not in _WITHOUT_BAND)
             for name, of_name in chain.items()
             for metric, values in of_name.metrics.items()
         },

@@ -46,6 +46,7 @@ _ALL_INFINITE = "KL is infinite in every sequence"
 _NO_MEAN_BAND = "no band: it runs over context lengths"
 _NO_RATIO_BAND = "no band for a ratio"
 _NO_RECIPE_BAND = "no band over two ways"
+_NO_RECIPE_SHARE = "no two-way interval for a share: see the rows of the mean over training runs"
 _NO_SHARE_BAND = "no band for a share: see its Wilson interval"
 
 
@@ -63,20 +64,26 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
             if metric == "kl_nats":
                 finite = ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
                 rows += interval_rows(study, name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
-        if name == study.recipe:
-            rows += _recipe_rows(study, moments)
+        if name in study.recipes:
+            rows += _recipe_rows(study, moments, name)
     return Table.of("risk", rows)
 
 
-def _recipe_rows(study: Study, moments: RiskMoments) -> Iterator[tuple[Cell, ...]]:
+def _recipe_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of `transformer:recipe`: the mean over training runs, with runs and chains both as samples."""
+    names = study.recipes[recipe]
+    note = f"two-way over {len(names)} training seeds and {study.chains:,} chains, t with {len(names) - 1} degrees"
     for metric in RISK_METRICS:
-        if (study.recipe, metric) not in moments.risk:
+        if (recipe, metric) not in moments.risk:
             continue
-        runs = [moments.risk[name, metric] for name in study.checkpoints]
-        intervals = two_way_intervals(runs, moments.risk[study.recipe, metric], level=study.level)
-        note = f"two-way over {len(runs)} training seeds and {study.chains:,} chains, t with {len(runs) - 1} degrees"
-        yield from interval_rows(study, f"{study.recipe}:recipe", metric, intervals, f"{note}; {_NO_RECIPE_BAND}")
+        runs = [moments.risk[name, metric] for name in names]
+        intervals = two_way_intervals(runs, moments.risk[recipe, metric], level=study.level)
+        why = f"{note}; {_NO_RECIPE_BAND}"
+        if metric == "p_infinite":  # its spread over runs is 0 where no run ever errs: that is no certainty
+            nothing = np.full(study.length + 1, np.nan)
+            intervals = replace(intervals, se=nothing, low=nothing, high=nothing)
+            why = _NO_RECIPE_SHARE
+        yield from interval_rows(study, f"{recipe}:recipe", metric, intervals, why)
 
 
 def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> Iterator[tuple[Cell, ...]]:

@@ -9,12 +9,15 @@ from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import Estimator
 from icl_estimators.validation import InputError, positive_int, probability_level
 
-__all__ = ["UNIT", "Study", "blocks"]
+__all__ = ["UNIT", "Study", "blocks", "unit_size"]
 
 UNIT = 50
 """Chains that are summarised together; summaries are merged in chain order."""
 
-_BLOCK_SEQUENCES = 2000  # what an estimator is given at once: large enough to pay for a call, small in memory
+# What an estimator is given at once: large enough to pay for a call, small in memory.
+_BLOCK_SEQUENCES = 2000
+_BLOCK_CELLS = 600_000  # probabilities: as many sequences at K = 3 and T = 100
+_UNIT_CELLS = 6_000_000
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Study:
     estimators : tuple of Estimator
         Distinct names; the reference among them.
     reference : str
-        Name of the estimator that the others are compared with.
+        Name of the estimator, or recipe, that the others are compared with.
     law : ChainLaw
         Prior and start law of the chains.
     length : int
@@ -40,13 +43,14 @@ class Study:
     level : float
         Confidence level of intervals and bands.
     checkpoints : tuple of str
-        Names of two or more of the estimators that are training runs of one recipe: they also get rows together.
+        Names of the estimators that are training runs, ``recipe:run``. The runs of one recipe, two or more, also get
+        rows together.
 
     Raises
     ------
     InputError
-        If a number is out of its range, there are no estimators, names repeat, the reference is not among them, or an
-        estimator is for another K.
+        If a number is out of its range, there are no estimators, names repeat, the reference is not among them, an
+        estimator is for another K, or a recipe has one run only.
     """
 
     estimators: tuple[Estimator, ...]
@@ -62,35 +66,41 @@ class Study:
     checkpoints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        positive_int(self.length, "length")
-        if positive_int(self.chains, "chains") < 2:
+        def check(name: str, at_least: int) -> int:
+            value = positive_int(getattr(self, name), name, at_least=at_least)
+            object.__setattr__(self, name, value)  # a plain int, whatever kind of integer was given
+            return value
+
+        check("length", 1)
+        if check("chains", 1) < 2:
             raise InputError(
                 "chains must be at least 2: one chain has no standard error (the chain is the independent unit)"
             )
-        positive_int(self.sequences_per_chain, "sequences_per_chain")
-        positive_int(self.seed, "seed", at_least=0)
-        probability_level(self.level)
-        if positive_int(self.decomposition_chains, "decomposition_chains", at_least=0) == 1:
+        check("sequences_per_chain", 1)
+        check("seed", 0)
+        object.__setattr__(self, "level", probability_level(self.level))
+        if check("decomposition_chains", 0) == 1:
             raise InputError("decomposition_chains must be 0 (left out) or at least 2")
-        if self.decomposition_chains:
-            sequences = positive_int(self.decomposition_sequences, "decomposition_sequences")
-            if sequences < 2:
-                raise InputError(
-                    "decomposition_sequences must be at least 2: bias and variance are told apart by how predictions "
-                    "vary within a chain; 64 keeps the share of cells with a single sequence small"
-                )
-        names = [estimator.name for estimator in self.estimators]
-        if not names:
+        if check("decomposition_sequences", 0) < 2 and self.decomposition_chains:
+            raise InputError(
+                "decomposition_sequences must be at least 2: bias and variance are told apart by how predictions "
+                "vary within a chain; 64 keeps the share of cells with a single sequence small"
+            )
+        if not self.estimators:
             raise InputError("no estimators to compare: name at least one")
         for estimator in self.estimators:
-            if names.count(estimator.name) > 1:
-                raise InputError(f"two estimators are called {estimator.name}: name each once")
             if estimator.n_states != self.law.n_states:
                 raise InputError(
                     f"{estimator.name} is for {estimator.n_states} states, but the chains have {self.law.n_states}"
                 )
-        if self.reference not in names:
-            raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(names)}")
+        for recipe, runs in self.recipes.items():
+            if not recipe or len(runs) < 2:
+                raise InputError(f"{runs[0]} is no training run among several: name two or more as recipe:run")
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise InputError(f"two estimators are called {name}: name each once")
+        if self.reference not in self.names:
+            raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(self.names)}")
 
     @property
     def n_states(self) -> int:
@@ -98,16 +108,25 @@ class Study:
         return self.law.n_states
 
     @property
-    def recipe(self) -> str:
-        """What the mean over training runs is called."""
-        return self.checkpoints[0].partition(":")[0] if self.checkpoints else ""
+    def cells(self) -> int:
+        """T·K: probabilities predicted for one sequence."""
+        return self.length * self.n_states
+
+    @property
+    def recipes(self) -> dict[str, tuple[str, ...]]:
+        """The training runs by recipe: what stands before the last colon of their names."""
+        recipes: dict[str, tuple[str, ...]] = {}
+        for name in self.checkpoints:
+            recipe = name.rpartition(":")[0]
+            recipes[recipe] = (*recipes.get(recipe, ()), name)
+        return recipes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all that has rows: the estimators and, after its training runs, their mean."""
+        """Names of all that has rows: the estimators and, after its training runs, the mean of each recipe."""
         names = [estimator.name for estimator in self.estimators]
-        if self.checkpoints:
-            names.insert(names.index(self.checkpoints[-1]) + 1, self.recipe)
+        for recipe, runs in self.recipes.items():
+            names.insert(names.index(runs[-1]) + 1, recipe)
         return tuple(names)
 
     @property
@@ -116,17 +135,37 @@ class Study:
         return self.law.start == "uniform"
 
 
-def blocks(n_chains: int, sequences_per_chain: int) -> Iterator[range]:
+def unit_size(sequences_per_chain: int, cells: int = 300) -> int:
+    """Return how many chains are summarised together: :data:`UNIT`, or fewer where their sequences fill memory.
+
+    Parameters
+    ----------
+    sequences_per_chain : int
+        S.
+    cells : int
+        T·K, probabilities predicted for one sequence.
+
+    Examples
+    --------
+    >>> unit_size(64), unit_size(1000)
+    (50, 20)
+    """
+    return max(1, min(UNIT, _UNIT_CELLS // (sequences_per_chain * cells)))
+
+
+def blocks(n_chains: int, sequences_per_chain: int, cells: int = 300) -> Iterator[range]:
     """Cut chains 0 … R − 1 into blocks of work, each a whole number of units.
 
-    The cut depends on the design alone, so that results do not depend on the number of workers.
+    The cut depends on the design alone, so that results do not depend on the number of workers. Parameters as for
+    :func:`unit_size`.
 
     Examples
     --------
     >>> [len(block) for block in blocks(450, 10)]
     [200, 200, 50]
     """
-    units = max(1, _BLOCK_SEQUENCES // (UNIT * sequences_per_chain))
-    size = units * UNIT
+    unit = unit_size(sequences_per_chain, cells)
+    sequences = min(_BLOCK_SEQUENCES, _BLOCK_CELLS // cells)
+    size = max(1, sequences // (unit * sequences_per_chain)) * unit
     for first in range(0, n_chains, size):
         yield range(first, min(first + size, n_chains))

@@ -23,7 +23,7 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     level = f"{100 * options['level']:g} %"
     risk = _index(tables["risk"], "estimate", "ci_low", "ci_high")
     differences = _index(tables["differences"], "difference", "ci_low", "ci_high")
-    names: list[str] = options["estimators"]
+    names = list(dict.fromkeys(str(row[0]) for row in tables["risk"].rows))  # with the mean over training runs
     labels = [n for n in _SHOWN if n <= options["length"]]
     if options["length"] not in labels:
         labels.append(options["length"])
@@ -39,7 +39,11 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
         parts.append(f"\n{title}\n" + _named_rows(header, rows, columns, risk, metric))
 
     block("KL(truth ‖ estimate), nats", "kl_nats", names)
-    infinite = [name for name in names if any(risk[name, n, "p_infinite"][0] > 0 for n in columns)]
+    infinite = [
+        name
+        for name in names
+        if (name, "mean", "kl_finite_nats") in risk and any(risk[name, n, "p_infinite"][0] > 0 for n in columns)
+    ]
     if infinite:
         block("… of which this share of sequences has KL = inf", "p_infinite", infinite)
         block("… and where it is finite, its mean is", "kl_finite_nats", infinite)

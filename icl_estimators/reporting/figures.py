@@ -20,7 +20,7 @@ def kl_figure(risk: pd.DataFrame, run: dict[str, Any]) -> Figure:
     """Draw KL to the truth against context length, log–log, with pointwise intervals.
 
     Where an estimator's KL is infinite with positive probability its mean is infinite: its line is the mean over the
-    sequences where it is finite, dashed and labelled so.
+    sequences where it is finite, dashed and labelled so. Of several training runs the mean is drawn.
 
     Parameters
     ----------
@@ -34,7 +34,9 @@ def kl_figure(risk: pd.DataFrame, run: dict[str, Any]) -> Figure:
     Figure
     """
     options = run["options"]
-    names: list[str] = options["estimators"]
+    runs: list[str] = options["checkpoints"]
+    hidden = {*runs, *(f"{run.rpartition(':')[0]}:recipe" for run in runs)}
+    names = [name for name in dict.fromkeys(risk["estimator"]) if name not in hidden]
     looks = line_looks(names)
     curves = risk[risk["context_length"] != "mean"].copy()
     curves["context_length"] = curves["context_length"].astype(int)

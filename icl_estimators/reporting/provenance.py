@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_estimators.files import sha256
-from icl_estimators.provenance import code_commit, library_versions
+from icl_estimators.provenance import made_with
 
 __all__ = ["provenance"]
 
@@ -27,12 +27,9 @@ def provenance(module: str, argv: Sequence[str], inputs: Iterable[str | os.PathL
     inputs : iterable of paths
         Files that were read; their SHA-256 is recorded.
     """
-    versions = library_versions("pandas", "statsmodels", "matplotlib")
     return {
-        "version": versions.pop("icl-estimators"),
-        "commit": code_commit(),
+        **made_with(),
         "command": shlex.join(["python", "-m", module, *argv]),
-        "libraries": versions,
         "platform": platform.platform(),
         "inputs": {Path(path).name: sha256(path) for path in inputs},
     }

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from icl_estimators.transformer.folded import Folded
-from icl_estimators.transformer.positions import Far, distance_bias, toeplitz
+from icl_estimators.transformer.positions import Far, bias_matrix
 
 __all__ = [
     "Reduced",
@@ -43,8 +43,6 @@ class Reduced:
     ----------
     query : Tensor, shape (m, m + 1), m = 2(K − 1)
         x̃ ↦ query x̃, whose product with a key's x is the layer-2 score but for a shift of the whole row.
-    bias : Tensor, shape (T,)
-        r2 for every distance of the context.
     direct : Tensor, shape (K, m + 1)
         x̃ ↦ logits, the constant of the induction path included.
     induction : Tensor, shape (K, m)
@@ -52,12 +50,11 @@ class Reduced:
     """
 
     query: Tensor
-    bias: Tensor
     direct: Tensor
     induction: Tensor
 
 
-def reduce(folded: Folded, length: int, far: Far = None) -> Reduced:
+def reduce(folded: Folded) -> Reduced:
     """Drop the last state of each half: φ = Rᵀ x̃ for a constant R of shape (2K − 1, 2K)."""
     k = folded.n_states
     r = _reduction(k, folded.G.dtype, folded.G.device)
@@ -67,7 +64,6 @@ def reduce(folded: Folded, length: int, far: Far = None) -> Reduced:
     direct = torch.cat([direct[:-1], direct[-1:] + induction[-1:]])
     return Reduced(
         query=(r @ folded.G @ r[:-1].mT).mT,
-        bias=distance_bias(folded.r2, length, far),
         direct=direct.mT,
         induction=induction[:-1].mT,
     )
@@ -81,7 +77,7 @@ def features(folded: Folded, tokens: Tensor, far: Far = None) -> Tensor:
     folded : Folded
     tokens : Tensor of int64, shape (B, T)
     far : "last", int or None
-        The rule for distances beyond the trained ones.
+        The rule for positions beyond the trained length.
 
     Returns
     -------
@@ -104,7 +100,7 @@ def folded_logits(folded: Folded, tokens: Tensor, *, far: Far = None) -> Tensor:
         One model.
     tokens : Tensor of int64, shape (B, T)
     far : "last", int or None
-        The rule for distances beyond the trained ones; see :mod:`icl_estimators.transformer.positions`.
+        The rule for positions beyond the trained length; see :mod:`icl_estimators.transformer.positions`.
 
     Returns
     -------
@@ -122,9 +118,9 @@ def folded_logits(folded: Folded, tokens: Tensor, *, far: Far = None) -> Tensor:
     >>> bool(torch.allclose(folded_logits(fold(model), tokens), model(tokens), atol=1e-6))
     True
     """
-    reduced = reduce(folded, tokens.shape[1], far)
+    reduced = reduce(folded)
     x1 = features(folded, tokens, far)  # (m+1, B, T)
-    attention = _layer_two_attention(reduced, x1)  # (B, T, T)
+    attention = _layer_two_attention(folded, reduced, x1, far)  # (B, T, T)
     averaged = (by_sequence(x1[:-1]) @ attention.mT).transpose(0, 1)  # (m, B, T)
     return (mix(reduced.direct, x1) + mix(reduced.induction, averaged)).permute(1, 2, 0)  # (B, T, K)
 
@@ -145,17 +141,15 @@ def folded_attention(folded: Folded, tokens: Tensor, *, far: Far = None) -> tupl
     >>> second[0, 3].round(decimals=6).tolist()  # state 2 is met for the first time: nothing matches
     [0.25, 0.25, 0.25, 0.25, 0.0]
     """
-    reduced = reduce(folded, tokens.shape[1], far)
     first = _layer_one_attention(folded, tokens, far)
-    return first, _layer_two_attention(reduced, features(folded, tokens, far))
+    return first, _layer_two_attention(folded, reduce(folded), features(folded, tokens, far), far)
 
 
 def _layer_one_mass(folded: Folded, tokens: Tensor, one_hot: Tensor, far: Far) -> Tensor:
     """Return M, shape (K, B, T)."""
-    r1 = distance_bias(folded.r1, tokens.shape[1], far)
-    if not spread_is_safe(r1, folded.S1):
+    if not spread_is_safe(folded.r1, folded.S1):
         return (by_sequence(one_hot) @ _layer_one_attention(folded, tokens, far).mT).transpose(0, 1)
-    kernel = toeplitz(torch.exp(r1 - r1.detach().amax()), 0.0)  # (T, T)
+    kernel = bias_matrix(torch.exp(folded.r1 - folded.r1.detach().amax()), tokens.shape[1], 0.0, far)  # (T, T)
     occurrences = one_hot @ kernel.mT  # (K, B, T)
     per_token = torch.exp(folded.S1 - folded.S1.detach().amax(dim=-1, keepdim=True))  # (K, K)
     weights = mix(per_token.mT, one_hot) * occurrences
@@ -163,14 +157,14 @@ def _layer_one_mass(folded: Folded, tokens: Tensor, one_hot: Tensor, far: Far) -
 
 
 def _layer_one_attention(folded: Folded, tokens: Tensor, far: Far) -> Tensor:
-    bias = toeplitz(distance_bias(folded.r1, tokens.shape[1], far), -math.inf)
+    bias = bias_matrix(folded.r1, tokens.shape[1], -math.inf, far)
     scores = folded.S1[tokens[:, :, None], tokens[:, None, :]] + bias  # (B, T, T)
     return scores.softmax(dim=-1)
 
 
-def _layer_two_attention(reduced: Reduced, x1: Tensor) -> Tensor:
+def _layer_two_attention(folded: Folded, reduced: Reduced, x1: Tensor, far: Far) -> Tensor:
     query = by_sequence(mix(reduced.query, x1))  # (B, m, T)
-    bias = toeplitz(reduced.bias, -math.inf)
+    bias = bias_matrix(folded.r2, x1.shape[-1], -math.inf, far)
     return torch.baddbmm(bias, query.mT, by_sequence(x1[:-1])).softmax(dim=-1)
 
 

@@ -23,14 +23,13 @@ from icl_estimators.transformer.folded import Folded
 from icl_estimators.transformer.folded_forward import (
     LOG2_E,
     SAFE_SPREAD,
-    Reduced,
     by_sequence,
     features,
     folded_logits,
     mix,
     reduce,
 )
-from icl_estimators.transformer.positions import toeplitz
+from icl_estimators.transformer.positions import bias_matrix
 
 __all__ = ["folded_loss"]
 
@@ -60,12 +59,12 @@ def folded_loss(folded: Folded, tokens: Tensor) -> Tensor:
     1.1
     """
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
-    reduced = reduce(folded, inputs.shape[1])
-    if not _scores_are_safe(folded, reduced):
+    if not _scores_are_safe(folded):
         return cross_entropy(folded_logits(folded, inputs).flatten(0, 1), targets.flatten())
+    reduced = reduce(folded)
     x1 = features(folded, inputs)  # (m+1, B, T)
-    centre = 0.5 * (reduced.bias.detach().amax() + reduced.bias.detach().amin())
-    bias = toeplitz((reduced.bias - centre) * LOG2_E, -math.inf)  # (T, T)
+    centre = 0.5 * (folded.r2.detach().amax() + folded.r2.detach().amin())
+    bias = bias_matrix((folded.r2 - centre) * LOG2_E, inputs.shape[1], -math.inf)  # (T, T)
     query = mix(reduced.query * LOG2_E, x1)  # (m, B, T): scores are in base 2, where exponentials are cheapest
     loss: Tensor = _AttendAndScore.apply(query, x1, bias, mix(reduced.direct, x1), reduced.induction, targets)
     return loss
@@ -142,7 +141,7 @@ class _Scratch(threading.local):
 _scratch = _Scratch()
 
 
-def _scores_are_safe(folded: Folded, reduced: Reduced) -> bool:
+def _scores_are_safe(folded: Folded) -> bool:
     """Return whether every score stays within the safe spread of the centre of r2, whatever the tokens.
 
     A half of x sums to at most 1, and so does a half of φ: a score is at most the sum over both halves of
@@ -151,5 +150,5 @@ def _scores_are_safe(folded: Folded, reduced: Reduced) -> bool:
     k = folded.n_states
     g = folded.G.detach().reshape(2, k, 2, k)
     largest = (g[..., :-1] - g[..., -1:]).abs().amax(dim=(1, 3)).sum()
-    half_spread = 0.5 * (reduced.bias.detach().amax() - reduced.bias.detach().amin())
+    half_spread = 0.5 * (folded.r2.detach().amax() - folded.r2.detach().amin())
     return bool(largest + half_spread <= SAFE_SPREAD)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from icl_estimators.chains import Stream
 from icl_estimators.transformer.config import ModelConfig
-from icl_estimators.transformer.positions import Far, distance_bias, toeplitz
+from icl_estimators.transformer.positions import Far, bias_matrix
 from icl_estimators.validation import InputError
 
 __all__ = ["Transformer", "initial_parameters"]
@@ -74,7 +74,7 @@ class Attention(nn.Module):
         """Return the attention matrices, shape (B, H, T, T)."""
         length = stream.shape[1]
         query, key = (self._heads(stream @ matrix) for matrix in (self.query, self.key))  # (B, H, T, d/H)
-        bias = toeplitz(distance_bias(self.distance_bias, length, far), -math.inf)  # (H, T, T)
+        bias = bias_matrix(self.distance_bias, length, -math.inf, far)  # (H, T, T)
         scores = query @ key.mT / math.sqrt(query.shape[-1]) + bias
         return scores.softmax(dim=-1)
 
@@ -126,7 +126,7 @@ class Transformer(nn.Module):
         tokens : Tensor of int64, shape (B, T)
             Tokens in [0, K), without the sentinel, which the model adds itself.
         far : "last", int or None
-            The rule for distances beyond the trained ones; see :mod:`icl_estimators.transformer.positions`.
+            The rule for positions beyond the trained length; see :mod:`icl_estimators.transformer.positions`.
 
         Returns
         -------

@@ -1,9 +1,10 @@
-"""Relative distances: one bias for each, and a stated rule for distances that training never met.
+"""Relative distances: one bias for each, and a stated rule for contexts that training never met.
 
 The bias of a distance is trained only by pairs of positions that far apart, and the farthest distance of all
-by one pair in each sequence: the last few are hardly trained and drift. So a context longer than the
-trained one does not reuse the last bias unless it is asked to, but that of a distance which training has
-pinned down.
+by one pair in each sequence: the last few are hardly trained and drift, up to where layer 1 looks at the
+first token instead of the previous one. So a position beyond the trained length does not use them: from
+there, whatever is farther away than a distance that training has pinned down has that distance's bias.
+Positions within the trained length are left as they were trained, however many tokens follow.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from torch import Tensor
 
 from icl_estimators.validation import InputError, positive_int
 
-__all__ = ["Far", "distance_bias", "far_distance", "toeplitz"]
+__all__ = ["Far", "bias_matrix", "far_distance", "toeplitz"]
 
 Far = Literal["last"] | int | None
-"""Which trained distance stands in for those beyond: the last, a number, or None for the default."""
+"""Which trained distance stands in for those beyond it: the last, a number, or None for the default."""
 
 
 def far_distance(far: Far, n_distances: int) -> int:
-    """Return the trained distance whose bias every distance ≥ `n_distances` reuses.
+    """Return the distance whose bias stands in for all farther ones, at positions beyond the trained length.
 
     Parameters
     ----------
@@ -51,40 +52,6 @@ def far_distance(far: Far, n_distances: int) -> int:
     if distance >= n_distances:
         raise InputError(f"far must be a trained distance, from 0 to {n_distances - 1}, not {distance}")
     return distance
-
-
-def distance_bias(bias: Tensor, length: int, far: Far = None) -> Tensor:
-    """Return the biases of distances 0 … `length` − 1.
-
-    Parameters
-    ----------
-    bias : Tensor, shape (…, D)
-        Trained biases of distances 0 … D − 1.
-    length : int
-        T, the context to cover; longer than D is allowed.
-    far : Far
-        The rule for distances ≥ D; has no effect where T ≤ D.
-
-    Returns
-    -------
-    Tensor, shape (…, T)
-
-    Raises
-    ------
-    InputError
-        As :func:`far_distance` does.
-
-    Examples
-    --------
-    >>> distance_bias(torch.arange(5.0), 8).tolist()
-    [0.0, 1.0, 2.0, 3.0, 4.0, 3.0, 3.0, 3.0]
-    """
-    n_distances = bias.shape[-1]
-    chosen = far_distance(far, n_distances)
-    if length <= n_distances:
-        return bias[..., :length]
-    beyond = bias[..., chosen, None].expand(*bias.shape[:-1], length - n_distances)
-    return torch.cat([bias, beyond], dim=-1)
 
 
 class _Toeplitz(torch.autograd.Function):
@@ -127,3 +94,41 @@ def toeplitz(bias: Tensor, above: float) -> Tensor:
     """
     result: Tensor = _Toeplitz.apply(bias, above)
     return result
+
+
+def bias_matrix(bias: Tensor, length: int, above: float, far: Far = None) -> Tensor:
+    """Return the bias of every query position i and key position j, for a context of any length.
+
+    Parameters
+    ----------
+    bias : Tensor, shape (…, D)
+        Trained biases of distances 0 … D − 1.
+    length : int
+        T, the context to cover.
+    above : float
+        What stands where j > i: −inf for scores, 0 for weights.
+    far : Far
+        The rule for positions i ≥ D, where distances beyond `far` take its bias; has no effect where T ≤ D.
+
+    Returns
+    -------
+    Tensor, shape (…, T, T)
+
+    Raises
+    ------
+    InputError
+        As :func:`far_distance` does.
+
+    Examples
+    --------
+    >>> bias_matrix(torch.tensor([1.0, 2.0, 3.0]), 5, above=0.0, far=1).tolist()[2:]
+    [[3.0, 2.0, 1.0, 0.0, 0.0], [2.0, 2.0, 2.0, 1.0, 0.0], [2.0, 2.0, 2.0, 2.0, 1.0]]
+    """
+    n_distances = bias.shape[-1]
+    chosen = far_distance(far, n_distances)
+    if length <= n_distances:
+        return toeplitz(bias[..., :length], above)
+    within = torch.nn.functional.pad(toeplitz(bias, above), (0, length - n_distances), value=above)  # (…, D, T)
+    stand_in = bias[..., chosen, None].expand(*bias.shape[:-1], length - chosen - 1)
+    beyond = toeplitz(torch.cat([bias[..., : chosen + 1], stand_in], dim=-1), above)[..., n_distances:, :]
+    return torch.cat([within, beyond], dim=-2)

@@ -82,7 +82,7 @@ def test_causality_is_bitwise(random_model, tokens_of, config):
 
 @pytest.mark.parametrize("config", [{}, {"sentinel": True}])
 def test_longer_contexts_follow_the_rule(random_model, tokens_of, config):
-    """Beyond the trained distances the logits depend on the rule, and only there."""
+    """Beyond the trained length the logits depend on the rule; within it they do not even know what follows."""
     model = random_model(3, length=10, **config)
     tokens = tokens_of(3, (3, 16))
     with torch.no_grad():

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from icl_estimators.transformer.positions import distance_bias, far_distance, toeplitz
+from icl_estimators.transformer.positions import bias_matrix, far_distance, toeplitz
 from icl_estimators.validation import InputError
 
 
@@ -23,17 +23,28 @@ def test_far_distance_must_be_a_trained_one(far):
         far_distance(far, 5)
 
 
-def test_distance_bias_within_and_beyond():
-    bias = torch.arange(5.0)
-    assert distance_bias(bias, 3).tolist() == [0.0, 1.0, 2.0]
-    assert distance_bias(bias, 5, "last").tolist() == bias.tolist()
-    assert distance_bias(bias, 7, "last").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 4.0, 4.0]
-    assert distance_bias(bias, 7, 1).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 1.0, 1.0]
+def by_definition(bias: torch.Tensor, length: int, above: float, far: int) -> torch.Tensor:
+    n_distances = len(bias)
+    matrix = torch.full((length, length), above, dtype=bias.dtype)
+    for i in range(length):
+        for j in range(i + 1):
+            matrix[i, j] = bias[i - j if i < n_distances else min(i - j, far)]
+    return matrix
 
 
-def test_distance_bias_checks_the_rule_even_where_it_has_no_effect():
+@pytest.mark.parametrize("length", [1, 3, 5, 6, 12])
+@pytest.mark.parametrize(("far", "distance"), [(None, 3), ("last", 4), (0, 0), (2, 2)])
+def test_bias_matrix(length, far, distance):
+    bias = torch.arange(1.0, 6.0)
+    for above in (-math.inf, 0.0):
+        assert torch.equal(bias_matrix(bias, length, above, far), by_definition(bias, length, above, distance))
+    both = bias_matrix(torch.stack([bias, 2 * bias]), length, 0.0, far)
+    assert torch.equal(both[1], 2 * both[0])
+
+
+def test_bias_matrix_checks_the_rule_even_where_it_has_no_effect():
     with pytest.raises(InputError, match="trained distance"):
-        distance_bias(torch.arange(5.0), 3, 9)
+        bias_matrix(torch.arange(5.0), 3, 0.0, 9)
 
 
 @pytest.mark.parametrize("length", [1, 2, 17, 100])
