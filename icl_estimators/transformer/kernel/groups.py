@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from icl_estimators.transformer.kernel.lanes import LANES, load
+from icl_estimators.transformer.kernel.lane_memory import load
+from icl_estimators.transformer.kernel.lanes import LANES
 from icl_estimators.transformer.kernel.passes import (
     Numbers,
     Scratch,
@@ -61,14 +62,14 @@ def _scratch(length: Any, k: Any) -> Any:
 
 
 @compiled
-def _sums(n_distances: Any, k: Any) -> Any:
+def _sums(lines: Any, n_distances: Any, k: Any) -> Any:
     m = 2 * (k - 1)
     return Sums(
         _lanes(1, 1),
-        _lanes(n_distances, 1),
+        _lanes(lines, n_distances),
         _lanes(k, k),
         _lanes(m + 1, m),
-        _lanes(n_distances, 1),
+        _lanes(lines, n_distances),
         _lanes(k, m + 1),
         _lanes(k, m),
     )
@@ -77,6 +78,7 @@ def _sums(n_distances: Any, k: Any) -> Any:
 @compiled
 def _model(numbers: Any, model: Any) -> Any:
     return Numbers(
+        numbers.trained,
         numbers.occurrence[model],
         numbers.preference[model],
         numbers.query[model],
@@ -114,14 +116,14 @@ def _entries(checksum: int) -> tuple[Callable[..., int], Callable[..., int]]:
         """
         batch, length = tokens.shape[1], tokens.shape[2] - 1
         n_groups = out.loss.shape[1]
-        k, n_distances = len(shapes.states), numbers.bias.shape[1]
+        k, lines, n_distances = len(shapes.states), numbers.bias.shape[1], numbers.bias.shape[2]
         scratch = _scratch(length, k)
         share = _lanes(1, 1)
         for item in range(first, last):
             model, group = item // n_groups, item % n_groups
             for lane in range(LANES):
                 share[0, 0, lane] = 1.0 / (batch * length) if group * LANES + lane < batch else 0.0
-            sums = _sums(n_distances, k)
+            sums = _sums(lines, n_distances, k)
             gradient_pass(
                 tokens[model],
                 group * LANES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.transformer.folded import Folded
+from icl_estimators.transformer.kernel.distances import lines
 from icl_estimators.transformer.kernel.groups import group_count, logits_groups, shapes_for
 from icl_estimators.transformer.kernel.passes import Numbers
 from icl_estimators.transformer.kernel.reduced import FoldedArrays, is_safe, reduce_numbers
 from icl_estimators.transformer.kernel.threads import over_threads
-from icl_estimators.transformer.positions import Far, distance_bias
+from icl_estimators.transformer.positions import Far
 
 __all__ = ["kernel_logits"]
 
@@ -33,7 +35,7 @@ def kernel_logits(
     tokens : ndarray of int64, shape (N, T)
         In [0, K).
     far : "last", int or None
-        The rule for distances beyond the trained ones; see :mod:`icl_estimators.transformer.positions`.
+        The rule for positions beyond the trained length; see :mod:`icl_estimators.transformer.positions`.
     threads : int, optional
         As many as torch uses by default.
 
@@ -53,23 +55,12 @@ def kernel_logits(
     (1, 5, 3)
     """
     n_sequences, length = tokens.shape
-    longest = max(length, folded.length)  # whatever T is, so that a prefix has the same shifts
-    arrays = FoldedArrays(
-        *(
-            tensor[None].numpy().astype(np.float64)
-            for tensor in (
-                folded.S1,
-                distance_bias(folded.r1, longest, far),
-                folded.G,
-                distance_bias(folded.r2, longest, far),
-                folded.direct,
-                folded.induction,
-            )
-        )
-    )
+    spread_out = replace(folded, r1=lines(folded.r1, length, far), r2=lines(folded.r2, length, far))
+    arrays = FoldedArrays(*(tensor[None].numpy().astype(np.float64) for tensor in spread_out.tensors))
     if not is_safe(arrays)[0]:
         return None
-    numbers = Numbers(*(field[0] for field in reduce_numbers(arrays)))
+    trained, *of_models = reduce_numbers(arrays, folded.length)
+    numbers = Numbers(trained, *(field[0] for field in of_models))
     logits = np.empty((n_sequences, length, folded.n_states), dtype=np.float32)
     given = np.ascontiguousarray(tokens)
     work = partial(_work, tokens=given, numbers=numbers, out=logits, shapes=shapes_for(folded.n_states))

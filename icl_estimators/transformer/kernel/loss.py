@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from icl_estimators.transformer.folded import Folded
 from icl_estimators.transformer.folded_loss import folded_loss
+from icl_estimators.transformer.kernel.distances import lines
 from icl_estimators.transformer.kernel.groups import gradient_groups, group_count, shapes_for
 from icl_estimators.transformer.kernel.reduced import (
     FoldedArrays,
@@ -21,12 +22,11 @@ from icl_estimators.transformer.kernel.reduced import (
     reduce_numbers,
 )
 from icl_estimators.transformer.kernel.threads import over_threads
-from icl_estimators.transformer.positions import distance_bias
 
 __all__ = ["kernel_loss"]
 
 
-def kernel_loss(folded: Folded, tokens: Tensor) -> Tensor:
+def kernel_loss(folded: Folded, tokens: Tensor, *, threads: int | None = None) -> Tensor:
     """Return each model's mean cross-entropy of predicting every next token, in nats; differentiable once.
 
     What a model gets depends on its numbers and tokens alone, bit for bit: not on the models beside it nor on the
@@ -39,6 +39,8 @@ def kernel_loss(folded: Folded, tokens: Tensor) -> Tensor:
         S models, a leading axis on every tensor; K from 2 to 8.
     tokens : Tensor of int64, shape (S, B, T + 1)
         T tokens are read, the last is only a target.
+    threads : int, optional
+        As many as torch uses by default.
 
     Returns
     -------
@@ -53,27 +55,22 @@ def kernel_loss(folded: Folded, tokens: Tensor) -> Tensor:
     >>> bool(torch.allclose(kernel_loss(folded, tokens[None]), folded_loss(one, tokens), rtol=1e-6))
     True
     """
-    length = max(tokens.shape[-1] - 1, folded.length)
-    whole = Folded(
-        folded.S1,
-        distance_bias(folded.r1, length),
-        folded.G,
-        distance_bias(folded.r2, length),
-        folded.direct,
-        folded.induction,
-    )
-    arrays = FoldedArrays(*(tensor.detach().numpy().astype(np.float64) for tensor in whole.tensors))
+    length = tokens.shape[-1] - 1
+    spread_out = replace(folded, r1=lines(folded.r1, length), r2=lines(folded.r2, length))
+    arrays = FoldedArrays(*(tensor.detach().numpy().astype(np.float64) for tensor in spread_out.tensors))
     safe = is_safe(arrays)
     if safe.all():
-        losses: Tensor = _KernelLoss.apply(arrays, tokens, *whole.tensors)
+        losses: Tensor = _KernelLoss.apply(arrays, folded.length, threads, tokens, *spread_out.tensors)
         return losses
-    return torch.stack([_alone(folded, tokens, model, bool(safe[model])) for model in range(len(safe))])
+    return torch.stack(
+        [_alone(folded, tokens, model, safe=bool(safe[model]), threads=threads) for model in range(len(safe))]
+    )
 
 
-def _alone(folded: Folded, tokens: Tensor, model: int, safe: bool) -> Tensor:
+def _alone(folded: Folded, tokens: Tensor, model: int, *, safe: bool, threads: int | None) -> Tensor:
     if safe:
         rows = slice(model, model + 1)
-        return kernel_loss(Folded(*(tensor[rows] for tensor in folded.tensors)), tokens[rows])[0]
+        return kernel_loss(Folded(*(tensor[rows] for tensor in folded.tensors)), tokens[rows], threads=threads)[0]
     return folded_loss(Folded(*(tensor[model] for tensor in folded.tensors)), tokens[model])
 
 
@@ -81,15 +78,17 @@ class _KernelLoss(torch.autograd.Function):
     """The gradient is made with the loss."""
 
     @staticmethod
-    def forward(ctx: Any, arrays: FoldedArrays, tokens: Tensor, *folded: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, arrays: FoldedArrays, trained: int, threads: int | None, tokens: Tensor, *folded: Tensor
+    ) -> Tensor:
         n_models, batch, _ = tokens.shape
-        numbers = reduce_numbers(arrays)
+        numbers = reduce_numbers(arrays, trained)
         n_groups = group_count(batch)
         sums = empty_sums(numbers, n_groups)
         shapes = shapes_for(numbers.preference.shape[-1])
         given = np.ascontiguousarray(tokens.numpy())
         work = partial(_work, tokens=given, numbers=numbers, out=sums, shapes=shapes)
-        over_threads(work, n_models * n_groups)
+        over_threads(work, n_models * n_groups, threads)
         losses, gradient = folded_gradient(numbers, sums)
         kind = folded[0].dtype
         ctx.save_for_backward(*(torch.from_numpy(getattr(gradient, field.name)).to(kind) for field in fields(gradient)))
@@ -98,7 +97,13 @@ class _KernelLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         factors = [gradient.view(-1, *[1] * (saved.ndim - 1)) for saved in ctx.saved_tensors]
-        return (None, None, *(factor * saved for factor, saved in zip(factors, ctx.saved_tensors, strict=True)))
+        return (
+            None,
+            None,
+            None,
+            None,
+            *(factor * saved for factor, saved in zip(factors, ctx.saved_tensors, strict=True)),
+        )
 
 
 def _work(first: int, last: int, **given: Any) -> None:

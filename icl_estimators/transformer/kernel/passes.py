@@ -1,6 +1,6 @@
 """Both layers on 16 sequences at once, forward and back: what is compiled, in the order in which it runs.
 
-A group of sequences, those on the lanes of one :mod:`~icl_estimators.transformer.kernel.lanes` value, has one model. For
+A group of sequences, one on each lane of :mod:`~icl_estimators.transformer.kernel.lanes`, has one model. For
 position i of a sequence, x_i = (onehot(t_i), M_i) without the first state of either half, m = 2(K − 1) rows, and
 x̃ = (x, 1). Row i of layer 2 is worked out, scored and differentiated before row i + 1 is begun; of the T × T
 matrices there is one row in memory. With E_ij = exp(score_ij), Z = Σ_j E_ij, o = Σ_j E_ij x_j/Z, d the gradient of
@@ -15,25 +15,19 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
-from icl_estimators.transformer.kernel.lanes import (
-    LANES,
-    add_outer,
-    add_to,
+from icl_estimators.transformer.kernel.lane_algebra import (
     apply,
     apply_transposed,
     dot,
     exp2,
     join,
     largest,
-    load,
     log,
-    maximum,
-    one_hot,
-    store,
     tail,
     total,
-    zeros,
 )
+from icl_estimators.transformer.kernel.lane_memory import add_outer, add_to, load, one_hot, store, zeros
+from icl_estimators.transformer.kernel.lanes import LANES, maximum
 
 __all__ = ["Numbers", "Scratch", "Shapes", "Sums", "gradient_pass", "logits_pass"]
 
@@ -57,10 +51,11 @@ class Shapes(NamedTuple):
 class Numbers(NamedTuple):
     """The reduced numbers, float32, of one model or, with a leading axis, of several."""
 
-    occurrence: Any  # (D,) exp(r1) by distance, the largest 1
+    trained: Any  # int: positions from here on take the second line of `occurrence` and `bias`
+    occurrence: Any  # (1 or 2, D) exp(r1) by distance, the largest 1
     preference: Any  # (K, K) exp(S1) by query and key state, the largest of a row 1
     query: Any  # (m + 1, m): its transpose maps x̃_i to what the features of a key are multiplied with
-    bias: Any  # (D,) r2 by distance, in base 2
+    bias: Any  # (1 or 2, D) r2 by distance, in base 2
     direct: Any  # (K, m + 1): x̃ ↦ logits
     induction: Any  # (K, m): averaged x ↦ logits
 
@@ -77,15 +72,21 @@ class Scratch(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Loss and gradients, (…, rows, columns): float32 lanes while positions are summed, then float64."""
+    """Loss and gradients: float32 and a last axis of lanes while positions are summed, then float64."""
 
     loss: Any  # (1, 1)
-    occurrence: Any  # (D, 1)
+    occurrence: Any  # (1 or 2, D)
     preference: Any  # (K, K) with respect to its logarithm
     query: Any  # (m + 1, m)
-    bias: Any  # (D, 1) with respect to nats
+    bias: Any  # (1 or 2, D) with respect to nats
     direct: Any  # (K, m + 1)
     induction: Any  # (K, m)
+
+
+@compiled
+def line(i: Any, numbers: Any) -> int:
+    """Return which line of distances position i goes by."""
+    return 0 if i < numbers.trained else 1
 
 
 @compiled
@@ -103,9 +104,10 @@ def layer_one(length: Any, numbers: Any, scratch: Any, shapes: Any) -> None:
     for i in range(length):
         store(scratch.stream, i, 0, one_hot(scratch.tokens, i, shapes.states))
     for i in range(length):
+        occurrence = numbers.occurrence[line(i, numbers)]
         counted = zeros(shapes.states)
         for j in range(i + 1):
-            counted += numbers.occurrence[i - j] * load(scratch.stream, j, 0, shapes.states)
+            counted += occurrence[i - j] * load(scratch.stream, j, 0, shapes.states)
         here = load(scratch.stream, i, 0, shapes.states)
         weights = counted * apply_transposed(numbers.preference, here, shapes.states)
         scale = 1.0 / total(weights)
@@ -117,11 +119,12 @@ def layer_one(length: Any, numbers: Any, scratch: Any, shapes: Any) -> None:
 def attend(i: Any, query: Any, numbers: Any, scratch: Any, shapes: Any) -> Any:
     """Return o_i, the average that layer 2 reads, and 1/Z; E_ij stay in `scratch.weights`."""
     query = query * LOG2_E
+    bias = numbers.bias[line(i, numbers)]
     normaliser = zeros(shapes.one)
     read = zeros(shapes.features)
     for j in range(i + 1):
         key = load(scratch.stream, j, 1, shapes.features)
-        weight = exp2(dot(query, key) + numbers.bias[i - j])
+        weight = exp2(dot(query, key) + bias[i - j])
         store(scratch.weights, j, 0, weight)
         normaliser += weight
         read += weight * key
@@ -157,7 +160,9 @@ def score(i: Any, logits: Any, share: Any, numbers: Any, scratch: Any, sums: Any
 
 
 @compiled
-def attend_back(i: Any, query: Any, d_read: Any, read: Any, scale: Any, numbers: Any, scratch: Any, sums: Any, shapes: Any) -> Any:
+def attend_back(
+    i: Any, query: Any, d_read: Any, read: Any, scale: Any, numbers: Any, scratch: Any, sums: Any, shapes: Any
+) -> Any:
     """Carry the gradient of o_i to the keys and to the biases; return that of the query, `d_query`."""
     g = d_read * scale
     centre = dot(g, read)
@@ -169,7 +174,7 @@ def attend_back(i: Any, query: Any, d_read: Any, read: Any, scale: Any, numbers:
         d_score = weight * (dot(g, key) - centre)
         d_query += d_score * key
         add_to(scratch.d_mass, j, 0, d_score * query_mass + weight * g_mass)
-        add_to(sums.bias, i - j, 0, d_score)
+        add_to(sums.bias, line(i, numbers), i - j, d_score)
     return d_query
 
 
@@ -187,7 +192,7 @@ def layer_one_back(length: Any, numbers: Any, scratch: Any, sums: Any, shapes: A
             d_mass * apply_transposed(numbers.preference, here, shapes.states) * load(scratch.scale, i, 0, shapes.one)
         )
         for j in range(i + 1):
-            add_to(sums.occurrence, i - j, 0, dot(d_counted, load(scratch.stream, j, 0, shapes.states)))
+            add_to(sums.occurrence, line(i, numbers), i - j, dot(d_counted, load(scratch.stream, j, 0, shapes.states)))
 
 
 @compiled

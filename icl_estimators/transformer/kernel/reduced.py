@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 class FoldedArrays:
     """The fields of :class:`~icl_estimators.transformer.folded.Folded` as float64 arrays, all with a leading axis S.
 
-    `r1` and `r2` cover every distance of the context.
+    `r1` and `r2` have the lines of :func:`~icl_estimators.transformer.kernel.distances.lines`.
     """
 
     S1: Array
@@ -42,23 +42,26 @@ def is_safe(folded: FoldedArrays) -> NDArray[np.bool_]:
     those of layer 2 as far from the centre of r2. False also where a number is NaN.
     """
     k = folded.S1.shape[-1]
-    first = _spread(folded.r1, -1) + _spread(folded.S1, (-2, -1))
+    first = _spread(folded.r1, (-2, -1)) + _spread(folded.S1, (-2, -1))
     g = folded.G.reshape(-1, 2, k, 2, k)
     # Halves of x̃ sum to 1 and halves of x to at most 1, so this bounds the score whatever the tokens.
     largest = np.abs(g[..., 1:] - g[..., :1]).max(axis=(2, 4)).sum(axis=(1, 2))
-    second = largest + 0.5 * _spread(folded.r2, -1)
+    second = largest + 0.5 * _spread(folded.r2, (-2, -1))
     return (first <= SAFE_SPREAD) & (second <= SAFE_SPREAD)
 
 
-def reduce_numbers(folded: FoldedArrays) -> Numbers:
-    """Return what the kernel reads, with a leading axis S."""
+def reduce_numbers(folded: FoldedArrays, trained: int) -> Numbers:
+    """Return what the kernel reads, with a leading axis S; `trained` distances have a bias of their own."""
     r = _reduction(folded.S1.shape[-1])
     direct = (r @ folded.direct).swapaxes(-1, -2)  # (S, K, m + 1)
     induction = (r @ folded.induction).swapaxes(-1, -2)
     direct[..., -1] += induction[..., -1]  # the constant of what is averaged is a constant of the logits
-    centre = 0.5 * (folded.r2.max(axis=-1, keepdims=True) + folded.r2.min(axis=-1, keepdims=True))
+    # Shifts that the softmax ignores. They depend on the model alone, so that a longer context changes no bit.
+    highest = folded.r1.max(axis=(-2, -1), keepdims=True)
+    centre = 0.5 * (folded.r2.max(axis=(-2, -1), keepdims=True) + folded.r2.min(axis=(-2, -1), keepdims=True))
     return Numbers(
-        occurrence=_float32(np.exp(folded.r1 - folded.r1.max(axis=-1, keepdims=True))),
+        trained=trained,
+        occurrence=_float32(np.exp(folded.r1 - highest)),
         preference=_float32(np.exp(folded.S1 - folded.S1.max(axis=-1, keepdims=True))),
         query=_float32(r @ folded.G @ r[:-1].T),
         bias=_float32((folded.r2 - centre) * LOG2_E),
@@ -70,8 +73,8 @@ def reduce_numbers(folded: FoldedArrays) -> Numbers:
 def empty_sums(numbers: Numbers, n_groups: int) -> Sums:
     """Return arrays for the gradients of each model and group."""
     n_models, k, m = numbers.induction.shape
-    n_distances = numbers.bias.shape[1]
-    shapes = ((1, 1), (n_distances, 1), (k, k), (m + 1, m), (n_distances, 1), (k, m + 1), (k, m))
+    distances = numbers.bias.shape[1:]
+    shapes = ((1, 1), distances, (k, k), (m + 1, m), distances, (k, m + 1), (k, m))
     return Sums(*(np.empty((n_models, n_groups, *shape)) for shape in shapes))
 
 
@@ -91,9 +94,9 @@ def folded_gradient(numbers: Numbers, sums: Sums) -> tuple[Array, FoldedArrays]:
     induction = np.concatenate([total.induction.swapaxes(-1, -2), direct[:, -1:]], axis=1)
     gradient = FoldedArrays(
         S1=total.preference,
-        r1=total.occurrence[..., 0] * numbers.occurrence,
+        r1=total.occurrence * numbers.occurrence,
         G=r.T @ total.query @ r[:-1],
-        r2=total.bias[..., 0],
+        r2=total.bias,
         direct=r.T @ direct,
         induction=r.T @ induction,
     )

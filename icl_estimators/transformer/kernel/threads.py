@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 
 import torch
 
@@ -41,11 +42,11 @@ def over_threads(work: Callable[[int, int], object], count: int, threads: int | 
     if pieces <= 1:
         work(0, count)
         return
-    edges = [count * piece // pieces for piece in range(pieces + 1)]
     pool = _pool(pieces - 1, os.getpid())
-    others = [pool.submit(work, *edge) for edge in zip(edges[1:-1], edges[2:], strict=True)]
-    work(edges[0], edges[1])
-    for other in others:
+    mine, *others = pairwise(count * piece // pieces for piece in range(pieces + 1))
+    pending = [pool.submit(work, first, last) for first, last in others]
+    work(*mine)
+    for other in pending:
         other.result()
 
 
