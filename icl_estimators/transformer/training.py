@@ -29,6 +29,7 @@ from icl_estimators.chains import (
 )
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.transformer.config import ModelConfig
+from icl_estimators.transformer.engines import Engine, require_engine
 from icl_estimators.transformer.folded import fold
 from icl_estimators.transformer.folded_forward import folded_logits
 from icl_estimators.transformer.folded_loss import folded_loss
@@ -234,14 +235,16 @@ class Trainer:
         Of the initial weights and of the chains.
     device : str
         "cpu", or "cuda" where there is one.
+    engine : {"torch", "kernel"}
+        What computes loss and gradient; see :mod:`icl_estimators.transformer.engines`.
     state : TrainingState, optional
         Where to go on; by default the run starts at step 0.
 
     Raises
     ------
     InputError
-        If the lengths differ, `seed` is below 0, the device is unknown or absent, or `state` belongs to
-        a model of another size.
+        If the lengths differ, `seed` is below 0, the device is unknown or absent, the engine cannot run the
+        model here, or `state` belongs to a model of another size.
 
     Examples
     --------
@@ -263,6 +266,7 @@ class Trainer:
         *,
         seed: int = 0,
         device: str = "cpu",
+        engine: Engine = "torch",
         state: TrainingState | None = None,
     ) -> None:
         if recipe.length != config.length:
@@ -270,7 +274,8 @@ class Trainer:
                 f"the recipe reads {recipe.length} tokens, the model has {config.length} distances: make them equal"
             )
         self.config, self.recipe, self.seed = config, recipe, seed
-        self.device = require_device(device)
+        self.device, self.engine = require_device(device), engine
+        require_engine(engine, config, self.device.type)
         initial = initial_parameters(config, seed)
         flat = torch.cat([tensor.flatten() for tensor in initial.values()])
         state = state or TrainingState(
@@ -285,9 +290,9 @@ class Trainer:
             raise InputError(f"the state holds {state.weights.numel()} weights, and the model has {flat.numel()}")
         self.step, self._last_row = state.step, state.last_row
         # One flat leaf: Adam is then one fused operation, and the gradient arrives in one piece.
-        self._weights = state.weights.to(self.device, copy=True).requires_grad_()
-        self._optimizer = _adam(self._weights, recipe, state)
-        self._loss_sum = state.loss_sum.to(self.device, copy=True)
+        self.weights = state.weights.to(self.device, copy=True).requires_grad_()
+        self._optimizer = _adam(self.weights, recipe, state)
+        self.loss_sum = state.loss_sum.to(self.device, copy=True)
         self._plain = None if config.foldable else Transformer(config).to(self.device)
         self._drawn = (0, torch.empty(0))  # first step of the block of batches at hand, and the block
         self._timed_from, self._clock = self.step, time.perf_counter()
@@ -295,19 +300,30 @@ class Trainer:
 
     def advance(self, to: int, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Make updates until `to` of them have been made, or `should_stop` says so between two."""
+        if self.engine == "kernel":
+            from icl_estimators.transformer.together import advance_together  # loads numba
+
+            advance_together([self], to, should_stop)
+            return
         while self.step < min(to, self.recipe.steps) and not should_stop():
             for group in self._optimizer.param_groups:
                 group["lr"] = self.recipe.learning_rate(self.step)
             self._optimizer.zero_grad()
-            loss = self._loss(self._batch(self.step))
+            loss = self._loss(self.batch(self.step))
             loss.backward()
             self._optimizer.step()
-            self._loss_sum += loss.detach()
+            self.loss_sum += loss.detach()
             self.step += 1
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the present weights by name, detached; they change with the next update."""
-        return self._views(self._weights.detach())
+        return self._views(self.weights.detach())
+
+    @property
+    def moments(self) -> dict[str, Tensor]:
+        """Adam's step, exp_avg and exp_avg_sq, which change in place."""
+        state: dict[str, Tensor] = self._optimizer.state[self.weights]
+        return state
 
     def model(self) -> Transformer:
         """Return a copy of the present model, on the CPU, for evaluation."""
@@ -317,14 +333,14 @@ class Trainer:
 
     def state(self) -> TrainingState:
         """Return a copy of what the rest of the run depends on, on the CPU."""
-        moments = self._optimizer.state[self._weights]
+        moments = self.moments
         return TrainingState(
             step=self.step,
             last_row=self._last_row,
-            weights=self._weights.detach().to("cpu", copy=True),
+            weights=self.weights.detach().to("cpu", copy=True),
             first_moment=moments["exp_avg"].to("cpu", copy=True),
             second_moment=moments["exp_avg_sq"].to("cpu", copy=True),
-            loss_sum=self._loss_sum.to("cpu", copy=True),
+            loss_sum=self.loss_sum.to("cpu", copy=True),
         )
 
     def row(self) -> MetricRow:
@@ -336,7 +352,7 @@ class Trainer:
             If the loss is no longer finite: the run has diverged.
         """
         updates = self.step - self._last_row
-        loss = float(self._loss_sum) / updates if updates else math.nan
+        loss = float(self.loss_sum) / updates if updates else math.nan
         if updates and not math.isfinite(loss):
             raise InputError(f"seed {self.seed} diverged before step {self.step}: give a smaller --peak-lr")
         tokens = (self.step - self._timed_from) * self.recipe.batch * self.recipe.length
@@ -344,14 +360,14 @@ class Trainer:
         sample, predictive = self._validation
         regret = math.nan
         if predictive is not None:
-            regret = float(kl_divergence(predictive, _probabilities(self.model(), sample.inputs)).mean())
-        self._loss_sum.zero_()
+            regret = float(kl_divergence(predictive, _probabilities(self.model(), sample.inputs, self.engine)).mean())
+        self.loss_sum.zero_()
         self._last_row = self._timed_from = self.step
         self._clock = time.perf_counter()
         return MetricRow(self.step, loss, regret, self.recipe.learning_rate(max(0, self.step - 1)), speed)
 
     def _loss(self, tokens: Tensor) -> Tensor:
-        parameters = self._views(self._weights)
+        parameters = self._views(self.weights)
         if self._plain is None:
             return folded_loss(fold(parameters), tokens)
         logits = torch.func.functional_call(self._plain, parameters, tokens[:, :-1])
@@ -362,7 +378,7 @@ class Trainer:
         pieces = flat.split([math.prod(shape) for shape in shapes.values()])
         return {name: piece.view(shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
-    def _batch(self, step: int) -> Tensor:
+    def batch(self, step: int) -> Tensor:
         """Return the tokens of a step, shape (B, T + 1), from a block drawn for several steps at once."""
         first, block = self._drawn
         if not first <= step < first + len(block):
@@ -400,16 +416,18 @@ def require_device(device: str) -> torch.device:
     return found
 
 
-def regret_per_sequence(model: Transformer, sample: Sample, concentration: float) -> NDArray[np.float64]:
+def regret_per_sequence(
+    model: Transformer, sample: Sample, concentration: float, engine: Engine = "torch"
+) -> NDArray[np.float64]:
     """Return KL(q ‖ p̂) in nats at each context length, q = (n_vw + α)/(n_v + Kα), shape (N, T).
 
     Its mean is the regret against Bayes where chains have Dirichlet(α) rows and a uniform start.
     """
     predictive = posterior_predictive(transition_counts(sample.inputs, model.config.n_states), concentration)
-    return kl_divergence(predictive, _probabilities(model, sample.inputs))
+    return kl_divergence(predictive, _probabilities(model, sample.inputs, engine))
 
 
-def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]:
+def final_metrics(model: Transformer, recipe: Recipe, engine: Engine = "torch") -> dict[str, float | None]:
     """Measure a trained model on fresh sequences of its own law, the same ones for every seed.
 
     Returns
@@ -422,11 +440,11 @@ def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]
     law = recipe.law(model.config.n_states)
     last = _VALIDATION_BATCHES + _FINAL_BATCHES
     sample = _held_out(range(_VALIDATION_BATCHES, last), law, recipe.length)
-    log_p = np.log(_probabilities(model, sample.inputs))
+    log_p = np.log(_probabilities(model, sample.inputs, engine))
     losses = -np.take_along_axis(log_p, sample.targets[..., None], axis=-1)[..., 0].mean(axis=1)
     metrics: dict[str, float | None] = {"sequences": len(losses), **_mean_and_se("log_loss_nats", losses)}
     if law.start == "uniform":
-        regret = regret_per_sequence(model, sample, recipe.concentration)  # (N, T)
+        regret = regret_per_sequence(model, sample, recipe.concentration, engine)  # (N, T)
         metrics |= _mean_and_se("regret_nats", regret.mean(axis=1))
         metrics |= _mean_and_se("regret_late_nats", regret[:, recipe.length // 2 :].mean(axis=1))
     else:
@@ -451,9 +469,15 @@ def _validation(law: ChainLaw, length: int) -> tuple[Sample, NDArray[np.float64]
     return sample, posterior_predictive(transition_counts(sample.inputs, law.n_states), law.concentration)
 
 
-def _probabilities(model: Transformer, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+def _probabilities(model: Transformer, tokens: NDArray[np.int64], engine: Engine) -> NDArray[np.float64]:
     """Return the softmax of the model's logits, taken in float64, shape (N, T, K)."""
     folded = fold(model).detach() if model.config.foldable else None
+    if engine == "kernel" and folded is not None:
+        from icl_estimators.transformer.kernel import kernel_logits  # loads numba
+
+        found = kernel_logits(folded, tokens)
+        if found is not None:
+            return torch.from_numpy(found).double().softmax(dim=-1).numpy()
     parts = []
     with torch.inference_mode():
         for part in torch.from_numpy(tokens.copy()).split(_HELD_OUT_BATCH):
