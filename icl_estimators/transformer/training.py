@@ -294,6 +294,11 @@ class Trainer:
         self._optimizer = _adam(self.weights, recipe, state)
         self.loss_sum = state.loss_sum.to(self.device, copy=True)
         self._plain = None if config.foldable else Transformer(config).to(self.device)
+        self._draw = None
+        if engine == "kernel":
+            from icl_estimators.chains.compiled import draw_tokens  # loads numba
+
+            self._draw = draw_tokens
         self._drawn = (0, torch.empty(0))  # first step of the block of batches at hand, and the block
         self._timed_from, self._clock = self.step, time.perf_counter()
         self._validation = _validation(recipe.law(config.n_states), config.length)
@@ -390,6 +395,7 @@ class Trainer:
                 length=length,
                 law=self.recipe.law(self.config.n_states),
                 seed=self.seed,
+                draw=self._draw,
             )
             block = torch.from_numpy(sample.tokens.reshape(count, batch, length + 1)).to(self.device)
             first = step
