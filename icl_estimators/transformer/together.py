@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
+from icl_estimators.transformer.adam import adam_update
 from icl_estimators.transformer.folded import fold
 from icl_estimators.transformer.kernel import kernel_loss
 from icl_estimators.transformer.widths import CACHE_LINE
@@ -47,22 +47,7 @@ def advance_together(trainers: Sequence[Trainer], to: int, should_stop: Callable
                 tokens = torch.stack([trainer.batch(step) for trainer in trainers])
                 losses = kernel_loss(fold(_by_name(weights, config.parameter_shapes)), tokens, threads=threads)
                 (gradient,) = torch.autograd.grad(losses.sum(), weights)
-                adam(
-                    list(weights.detach().unbind()),
-                    list(gradient.unbind()),
-                    [moment["exp_avg"] for moment in moments],
-                    [moment["exp_avg_sq"] for moment in moments],
-                    [],
-                    [moment["step"] for moment in moments],
-                    fused=True,
-                    amsgrad=False,
-                    beta1=recipe.beta1,
-                    beta2=recipe.beta2,
-                    lr=recipe.learning_rate(step),
-                    weight_decay=0.0,
-                    eps=recipe.epsilon,
-                    maximize=False,
-                )
+                adam_update(weights.detach().unbind(), gradient.unbind(), moments, recipe, step)
                 loss_sum += losses.detach()
                 step += 1
                 for trainer in trainers:

@@ -27,7 +27,8 @@ from icl_estimators.chains import (
     sample_batches,
     transition_counts,
 )
-from icl_estimators.divergences import kl_divergence
+from icl_estimators.divergences import kl_divergence, log_loss
+from icl_estimators.transformer.adam import Moments, adam_update
 from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.engines import Engine, require_engine
 from icl_estimators.transformer.folded import fold
@@ -43,7 +44,6 @@ __all__ = [
     "Trainer",
     "TrainingState",
     "final_metrics",
-    "regret_per_sequence",
     "require_device",
     "row_steps",
     "snapshot_steps",
@@ -56,7 +56,10 @@ _HELD_OUT_BATCH = 64
 # for every seed, never trained on.
 _VALIDATION_BATCHES = 4
 _FINAL_BATCHES = 320
+_BATCHES_PER_BLOCK = 32
 _TOKENS_PER_DRAW = 2**18
+
+Held = tuple[Sample, NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +294,7 @@ class Trainer:
         self.step, self._last_row = state.step, state.last_row
         # One flat leaf: Adam is then one fused operation, and the gradient arrives in one piece.
         self.weights = state.weights.to(self.device, copy=True).requires_grad_()
-        self._optimizer = _adam(self.weights, recipe, state)
+        self.moments = Moments.of(state.first_moment, state.second_moment, state.step, self.device)
         self.loss_sum = state.loss_sum.to(self.device, copy=True)
         self._plain = None if config.foldable else Transformer(config).to(self.device)
         self._draw = None
@@ -301,7 +304,7 @@ class Trainer:
             self._draw = draw_tokens
         self._drawn = (0, torch.empty(0))  # first step of the block of batches at hand, and the block
         self._timed_from, self._clock = self.step, time.perf_counter()
-        self._validation = _validation(recipe.law(config.n_states), config.length)
+        self._validation = _held_out(recipe.law(config.n_states), config.length, 0, _VALIDATION_BATCHES)
 
     def advance(self, to: int, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Make updates until `to` of them have been made, or `should_stop` says so between two."""
@@ -311,24 +314,15 @@ class Trainer:
             advance_together([self], to, should_stop)
             return
         while self.step < min(to, self.recipe.steps) and not should_stop():
-            for group in self._optimizer.param_groups:
-                group["lr"] = self.recipe.learning_rate(self.step)
-            self._optimizer.zero_grad()
             loss = self._loss(self.batch(self.step))
-            loss.backward()
-            self._optimizer.step()
+            (gradient,) = torch.autograd.grad(loss, self.weights)
+            adam_update([self.weights.detach()], [gradient], [self.moments], self.recipe, self.step)
             self.loss_sum += loss.detach()
             self.step += 1
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the present weights by name, detached; they change with the next update."""
         return self._views(self.weights.detach())
-
-    @property
-    def moments(self) -> dict[str, Tensor]:
-        """Adam's step, exp_avg and exp_avg_sq, which change in place."""
-        state: dict[str, Tensor] = self._optimizer.state[self.weights]
-        return state
 
     def model(self) -> Transformer:
         """Return a copy of the present model, on the CPU, for evaluation."""
@@ -338,13 +332,12 @@ class Trainer:
 
     def state(self) -> TrainingState:
         """Return a copy of what the rest of the run depends on, on the CPU."""
-        moments = self.moments
         return TrainingState(
             step=self.step,
             last_row=self._last_row,
             weights=self.weights.detach().to("cpu", copy=True),
-            first_moment=moments["exp_avg"].to("cpu", copy=True),
-            second_moment=moments["exp_avg_sq"].to("cpu", copy=True),
+            first_moment=self.moments.first.to("cpu", copy=True),
+            second_moment=self.moments.second.to("cpu", copy=True),
             loss_sum=self.loss_sum.to("cpu", copy=True),
         )
 
@@ -422,17 +415,6 @@ def require_device(device: str) -> torch.device:
     return found
 
 
-def regret_per_sequence(
-    model: Transformer, sample: Sample, concentration: float, engine: Engine = "torch"
-) -> NDArray[np.float64]:
-    """Return KL(q ‖ p̂) in nats at each context length, q = (n_vw + α)/(n_v + Kα), shape (N, T).
-
-    Its mean is the regret against Bayes where chains have Dirichlet(α) rows and a uniform start.
-    """
-    predictive = posterior_predictive(transition_counts(sample.inputs, model.config.n_states), concentration)
-    return kl_divergence(predictive, _probabilities(model, sample.inputs, engine))
-
-
 def final_metrics(model: Transformer, recipe: Recipe, engine: Engine = "torch") -> dict[str, float | None]:
     """Measure a trained model on fresh sequences of its own law, the same ones for every seed.
 
@@ -445,34 +427,41 @@ def final_metrics(model: Transformer, recipe: Recipe, engine: Engine = "torch") 
     """
     law = recipe.law(model.config.n_states)
     last = _VALIDATION_BATCHES + _FINAL_BATCHES
-    sample = _held_out(range(_VALIDATION_BATCHES, last), law, recipe.length)
-    log_p = np.log(_probabilities(model, sample.inputs, engine))
-    losses = -np.take_along_axis(log_p, sample.targets[..., None], axis=-1)[..., 0].mean(axis=1)
-    metrics: dict[str, float | None] = {"sequences": len(losses), **_mean_and_se("log_loss_nats", losses)}
-    if law.start == "uniform":
-        regret = regret_per_sequence(model, sample, recipe.concentration, engine)  # (N, T)
-        metrics |= _mean_and_se("regret_nats", regret.mean(axis=1))
-        metrics |= _mean_and_se("regret_late_nats", regret[:, recipe.length // 2 :].mean(axis=1))
-    else:
-        metrics |= dict.fromkeys(("regret_nats", "regret_nats_se", "regret_late_nats", "regret_late_nats_se"))
+    # One number for each sequence, a block of sequences at a time, so that memory stays flat.
+    found: dict[str, list[NDArray[np.float64]]] = {"log_loss_nats": [], "regret_nats": [], "regret_late_nats": []}
+    for first in range(_VALIDATION_BATCHES, last, _BATCHES_PER_BLOCK):
+        sample, predictive = _held_out(law, recipe.length, first, min(first + _BATCHES_PER_BLOCK, last))
+        probabilities = _probabilities(model, sample.inputs, engine)
+        found["log_loss_nats"].append(log_loss(probabilities, sample.targets).mean(axis=1))
+        if predictive is not None:
+            regret = kl_divergence(predictive, probabilities)  # (N, T)
+            found["regret_nats"].append(regret.mean(axis=1))
+            found["regret_late_nats"].append(regret[:, recipe.length // 2 :].mean(axis=1))
+    metrics: dict[str, float | None] = {"sequences": _HELD_OUT_BATCH * _FINAL_BATCHES}
+    for name, parts in found.items():
+        metrics[name], metrics[f"{name}_se"] = _mean_and_se(np.concatenate(parts)) if parts else (None, None)
     return metrics
 
 
-def _mean_and_se(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
-    return {name: float(values.mean()), f"{name}_se": float(values.std(ddof=1) / math.sqrt(len(values)))}
+def _mean_and_se(values: NDArray[np.float64]) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
-def _held_out(batches: range, law: ChainLaw, length: int) -> Sample:
-    return sample_batches(batches, batch=_HELD_OUT_BATCH, length=length, law=law, seed=0, purpose="validation")
+def _held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
+    """Return validation batches `first` to `last` − 1, and the Bayes predictive on them where that is add-α."""
+    small = (last - first) * _HELD_OUT_BATCH * length <= _TOKENS_PER_DRAW
+    return (_remembered if small else _drawn)(law, length, first, last)
 
 
-@lru_cache(maxsize=4)
-def _validation(law: ChainLaw, length: int) -> tuple[Sample, NDArray[np.float64] | None]:
-    """Return the validation sequences, and the Bayes predictive on them where that is add-α."""
-    sample = _held_out(range(_VALIDATION_BATCHES), law, length)
+def _drawn(law: ChainLaw, length: int, first: int, last: int) -> Held:
+    batches = range(first, last)
+    sample = sample_batches(batches, batch=_HELD_OUT_BATCH, length=length, law=law, seed=0, purpose="validation")
     if law.start != "uniform":
         return sample, None
     return sample, posterior_predictive(transition_counts(sample.inputs, law.n_states), law.concentration)
+
+
+_remembered = lru_cache(maxsize=12)(_drawn)  # what every row and every seed of a process is measured on
 
 
 def _probabilities(model: Transformer, tokens: NDArray[np.int64], engine: Engine) -> NDArray[np.float64]:
@@ -490,15 +479,3 @@ def _probabilities(model: Transformer, tokens: NDArray[np.int64], engine: Engine
             logits = model(part) if folded is None else folded_logits(folded, part)
             parts.append(logits.double().softmax(dim=-1).numpy())
     return np.concatenate(parts)
-
-
-def _adam(weights: Tensor, recipe: Recipe, state: TrainingState) -> torch.optim.Adam:
-    optimizer = torch.optim.Adam(
-        [weights], lr=recipe.peak_lr, betas=(recipe.beta1, recipe.beta2), eps=recipe.epsilon, fused=True
-    )
-    optimizer.state[weights] = {
-        "step": torch.tensor(float(state.step), device=weights.device),
-        "exp_avg": state.first_moment.to(weights.device, copy=True),
-        "exp_avg_sq": state.second_moment.to(weights.device, copy=True),
-    }
-    return optimizer

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from icl_estimators.chains import ChainLaw, posterior_predictive, sample_batch, sample_chains, transition_counts
-from icl_estimators.divergences import kl_divergence
+from icl_estimators.chains import ChainLaw, posterior_predictive, sample_batch, sample_batches, transition_counts
+from icl_estimators.divergences import kl_divergence, log_loss
 from icl_estimators.transformer import ModelConfig, Recipe, Trainer, Transformer, fold, folded_logits, folded_loss
 from icl_estimators.transformer.training import (
     final_metrics,
-    regret_per_sequence,
     require_device,
     row_steps,
     snapshot_steps,
@@ -165,29 +164,28 @@ def test_the_loss_of_a_row_survives_a_stop():
     assert half.row().loss_nats == whole.row().loss_nats
 
 
-def test_regret_is_kl_from_the_posterior_predictive():
-    sample = sample_chains(range(5), sequences_per_chain=2, length=12, purpose="test")
-    model = Transformer(SMALL).requires_grad_(False)
-    regret = regret_per_sequence(model, sample, 1.0)
-    assert regret.shape == (10, 12)
-    logits = model(torch.from_numpy(sample.inputs)).double().softmax(dim=-1).numpy()
-    q = posterior_predictive(transition_counts(sample.inputs, 3), 1.0)
-    assert np.allclose(regret, kl_divergence(q, logits), atol=1e-6)
-    assert (regret >= 0).all()
-
-
-def test_final_metrics():
+def test_final_metrics(monkeypatch):
+    """Regret is KL from the posterior predictive; memory-saving blocks change nothing."""
     model = Transformer(SMALL).requires_grad_(False)
     metrics = final_metrics(model, small())
     assert metrics["sequences"] == 20_480
-    assert 0.05 < metrics["regret_nats"] < 0.4
-    assert metrics["regret_late_nats"] > metrics["regret_nats"]
-    assert 0 < metrics["regret_nats_se"] < 0.002
-    assert metrics["log_loss_nats"] == pytest.approx(math.log(3), abs=0.1)
-    undefined = final_metrics(model, small(start="stationary"))
-    assert undefined["regret_nats"] is None
-    assert undefined["regret_late_nats_se"] is None
-    assert undefined["log_loss_nats"] > 0
+    sample = sample_batches(range(4, 324), batch=64, length=12, purpose="validation")
+    p = model(torch.from_numpy(sample.inputs.copy())).double().softmax(dim=-1).numpy()
+    q = posterior_predictive(transition_counts(sample.inputs, 3), 1.0)
+    regret = kl_divergence(q, p)
+    assert metrics["regret_nats"] == pytest.approx(regret.mean(), rel=1e-5)
+    assert metrics["regret_late_nats"] == pytest.approx(regret[:, 6:].mean(), rel=1e-5)
+    assert metrics["regret_nats_se"] == pytest.approx(regret.mean(axis=1).std(ddof=1) / math.sqrt(20_480), rel=1e-4)
+    assert metrics["log_loss_nats"] == pytest.approx(log_loss(p, sample.targets).mean(), rel=1e-6)
+    monkeypatch.setattr("icl_estimators.transformer.training._BATCHES_PER_BLOCK", 77)
+    assert final_metrics(model, small()) == metrics
+
+
+def test_final_metrics_under_a_stationary_start():
+    metrics = final_metrics(Transformer(SMALL).requires_grad_(False), small(start="stationary"))
+    for name in ("regret_nats", "regret_nats_se", "regret_late_nats", "regret_late_nats_se"):
+        assert metrics[name] is None
+    assert metrics["log_loss_nats"] > 0
 
 
 def test_regret_is_not_defined_under_a_stationary_start():
