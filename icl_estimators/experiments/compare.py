@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
-from icl_estimators.estimators import Estimator, check_estimator, get_all, split_specs
+from icl_estimators.estimators import Estimator, check_estimator, expect, get_all, split_specs
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.checks import check_table
@@ -282,6 +282,7 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
     jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
     report = progress or (lambda what, done, total: None)
+    expect(study.estimators, _sequences(study), study.length)
     with one_thread():
         study, gammas = _tuned(study)
         example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
@@ -307,10 +308,17 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
         "streams": ["risk", "decomposition", "tuning", "example"],
         "jobs": jobs,
         "threads": 1,  # in each of them
+        "engines": {rule.name: rule.engine for rule in study.estimators if hasattr(rule, "engine")},
         **made_with(),
         "wall_time_s": time.perf_counter() - began,
     }
     return Comparison({name: table for name, table in tables.items() if table is not None}, run)
+
+
+def _sequences(study: Study) -> int:
+    """Return how many sequences every estimator is asked about."""
+    nested = study.decomposition_chains * study.decomposition_sequences
+    return study.chains * study.sequences_per_chain + nested
 
 
 def design_options(study: Study) -> dict[str, Any]:

@@ -54,9 +54,10 @@ def train_many(
             yield from outcomes.items()
         return
     for config in {run.config for run in runs if run.engine == "kernel"}:
-        from icl_estimators.transformer.kernel import compile_for
+        from icl_estimators.transformer.kernel import compile_logits, compile_loss
 
-        compile_for(config.n_states)  # once, here; the processes find it in numba's cache
+        compile_loss(config.n_states)  # once, here: the processes find it in numba's cache
+        compile_logits(config.n_states)
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     stop, messages = context.Event(), context.Queue()
     pool = ProcessPoolExecutor(

@@ -468,11 +468,11 @@ def _probabilities(model: Transformer, tokens: NDArray[np.int64], engine: Engine
     """Return the softmax of the model's logits, taken in float64, shape (N, T, K)."""
     folded = fold(model).detach() if model.config.foldable else None
     if engine == "kernel" and folded is not None:
-        from icl_estimators.transformer.kernel import kernel_logits  # loads numba
+        from icl_estimators.transformer.kernel import kernel_probabilities  # loads numba
 
-        found = kernel_logits(folded, tokens)
+        found = kernel_probabilities(folded, tokens)
         if found is not None:
-            return torch.from_numpy(found).double().softmax(dim=-1).numpy()
+            return found
     parts = []
     with torch.inference_mode():
         for part in torch.from_numpy(tokens.copy()).split(_HELD_OUT_BATCH):

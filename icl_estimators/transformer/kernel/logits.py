@@ -17,7 +17,9 @@ from icl_estimators.transformer.kernel.reduced import FoldedArrays, is_safe, red
 from icl_estimators.transformer.kernel.threads import over_threads
 from icl_estimators.transformer.positions import Far
 
-__all__ = ["kernel_logits"]
+__all__ = ["kernel_logits", "kernel_probabilities"]
+
+_ENTRIES_AT_ONCE = 2**16  # what a softmax works on while it is in the cache
 
 
 def kernel_logits(
@@ -66,6 +68,40 @@ def kernel_logits(
     work = partial(_work, tokens=given, numbers=numbers, out=logits, shapes=shapes_for(folded.n_states))
     over_threads(work, group_count(n_sequences), threads)
     return logits
+
+
+def kernel_probabilities(
+    folded: Folded, tokens: NDArray[np.int64], *, far: Far = None, threads: int | None = None
+) -> NDArray[np.float64] | None:
+    """Return the softmax of :func:`kernel_logits`, taken in float64, shape (N, T, K); None where that is None.
+
+    Raises
+    ------
+    InputError
+        If `far` is neither "last" nor a trained distance.
+
+    Examples
+    --------
+    >>> from icl_estimators.transformer import Transformer, fold
+    >>> kernel_probabilities(fold(Transformer()).detach(), np.array([[0, 1, 0]])).sum(axis=-1).round(12).tolist()
+    [[1.0, 1.0, 1.0]]
+    """
+    logits = kernel_logits(folded, tokens, far=far, threads=threads)
+    if logits is None:
+        return None
+    k = folded.n_states
+    flat = logits.reshape(-1, k)
+    out = np.empty(flat.shape)
+    step = max(1, _ENTRIES_AT_ONCE // k)
+    for first in range(0, len(flat), step):
+        columns = flat[first : first + step].T.astype(
+            np.float64, order="C"
+        )  # (K, n): long rows, which numpy is fast on
+        columns -= columns.max(axis=0)
+        np.exp(columns, out=columns)
+        columns /= columns.sum(axis=0)
+        out[first : first + step] = columns.T
+    return out.reshape(logits.shape)
 
 
 def _work(first: int, last: int, **given: Any) -> None:
