@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from icl_estimators.compiling import compile_cached
 
 __all__ = ["draw_tokens"]
 
@@ -47,7 +48,4 @@ def _loop(edges: Any, start_edges: Any, uniforms: Any, tokens: Any) -> None:
                 row = edges[chain, token]
 
 
-try:
-    _run = njit(_loop, nogil=True, cache=True)
-except RuntimeError:  # nothing can be written where numba would keep it
-    _run = njit(_loop, nogil=True)
+_run = compile_cached(_loop)

@@ -7,13 +7,13 @@ command gives the same bits every time.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
+from icl_estimators.compiling import numba_is_there
 from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.validation import InputError
 
-__all__ = ["Choice", "Engine", "choose_engine", "kernel_is_there", "require_engine"]
+__all__ = ["Choice", "Engine", "choose_engine", "require_engine"]
 
 Engine = Literal["kernel", "torch"]
 Choice = Literal["auto", "kernel", "torch"]
@@ -24,16 +24,6 @@ MOST_STATES = 8
 # Pairs of positions, N · T² for N sequences of T tokens, that the kernel must work off to make up for being compiled:
 # some 6 s against 6 ns a pair saved in training, 2 s against 2.5 ns in prediction.
 _PAIRS = {"training": 1.2e9, "prediction": 1.0e9}
-
-
-@lru_cache(maxsize=1)
-def kernel_is_there() -> bool:
-    """Return whether numba is installed, works with this numpy and may compile."""
-    try:
-        import numba
-    except ImportError:
-        return False
-    return not getattr(numba.config, "DISABLE_JIT", 0)
 
 
 def require_engine(engine: Engine, config: ModelConfig, device: str) -> None:
@@ -47,7 +37,7 @@ def require_engine(engine: Engine, config: ModelConfig, device: str) -> None:
     if engine == "torch":
         return
     obstacle = _obstacle(config, device)
-    if obstacle is None and not kernel_is_there():
+    if obstacle is None and not numba_is_there():
         obstacle = "numba, and there is none that fits here (pip install 'icl-estimators[fast]')"
     if obstacle is not None:
         raise InputError(f"the engine kernel needs {obstacle}: or use the engine torch")
@@ -88,7 +78,7 @@ def choose_engine(
         require_engine(choice, config, device)
         return choice
     worth_it = sequences * length * length >= _PAIRS[work]
-    return "kernel" if worth_it and _obstacle(config, device) is None and kernel_is_there() else "torch"
+    return "kernel" if worth_it and _obstacle(config, device) is None and numba_is_there() else "torch"
 
 
 def _obstacle(config: ModelConfig, device: str) -> str | None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from icl_estimators.compiling import compile_cached
 from icl_estimators.transformer.kernel.lane_memory import load
 from icl_estimators.transformer.kernel.lanes import LANES
 from icl_estimators.transformer.kernel.passes import (
@@ -158,16 +158,7 @@ def _entries(checksum: int) -> tuple[Callable[..., int], Callable[..., int]]:
             logits_pass(tokens, group * LANES, out, numbers, scratch, shapes)
         return checksum
 
-    return _cached(gradient_groups), _cached(logits_groups)
-
-
-def _cached(function: Callable[..., int]) -> Callable[..., int]:
-    """Compile with a cache on disk or, where nothing can be written, without."""
-    try:
-        result: Callable[..., int] = njit(function, nogil=True, error_model="numpy", cache=True)
-    except RuntimeError:
-        result = njit(function, nogil=True, error_model="numpy")
-    return result
+    return compile_cached(gradient_groups), compile_cached(logits_groups)
 
 
 def _checksum() -> int:

@@ -125,7 +125,7 @@ _ROUNDER = 1.5 * 2.0**23
 
 @operation
 def exp2(typing: Any, x: Any) -> Any:
-    """Return 2ˣ for −126 ≤ x ≤ 127, to 2e-7 relative.
+    """Return 2ˣ for −126 ≤ x ≤ 127, to 2.2e-7 relative; NaN stays NaN.
 
     Adding 1.5 · 2²³ leaves the integer nearest to x in the low bits of a float32; shifted to where the exponent is, it
     is added to 2 to the power of what is left, which lies between −½ and ½.
@@ -148,7 +148,7 @@ def exp2(typing: Any, x: Any) -> Any:
 
 @operation
 def log(typing: Any, x: Any) -> Any:
-    """Return the natural logarithm of positive numbers that are not subnormal, to 2e-7.
+    """Return the natural logarithm of positive numbers that are not subnormal, to the last place or two.
 
     x = 2ⁿ m with m between √½ and √2, and log m = 2 artanh t with t = (m − 1)/(m + 1), |t| ≤ 0.172.
     """

@@ -64,7 +64,7 @@ def kernel_logits(
     trained, *of_models = reduce_numbers(arrays, folded.length)
     numbers = Numbers(trained, *(field[0] for field in of_models))
     logits = np.empty((n_sequences, length, folded.n_states), dtype=np.float32)
-    given = np.ascontiguousarray(tokens)
+    given = np.require(tokens, np.int64, ["C", "W"])  # read-only arrays would be compiled for anew
     work = partial(_work, tokens=given, numbers=numbers, out=logits, shapes=shapes_for(folded.n_states))
     over_threads(work, group_count(n_sequences), threads)
     return logits
