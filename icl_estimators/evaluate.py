@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl_estimators.options import (
+    Interrupted,
     Parser,
     command,
     count,
@@ -42,12 +44,16 @@ def _parser() -> Parser:
         "--reference", default="add-one", metavar="SPEC", help="whom the others are compared with (default add-one)"
     )
     parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
-    parser.add_argument(
+    workers = parser.add_mutually_exclusive_group()
+    workers.add_argument(
         "--jobs",
         type=count,
         default=os.cpu_count() or 1,
         metavar="N",
         help="processes; the tables are the same for any number (default: all cores)",
+    )
+    workers.add_argument(
+        "--dask", metavar="ADDRESS", help="use the workers of a dask scheduler, as in tcp://10.0.0.1:8786"
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument(
@@ -57,7 +63,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
     )
-    parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    anew = parser.add_mutually_exclusive_group()
+    anew.add_argument("--resume", action="store_true", help="go on with a run that was stopped, from its last block")
+    anew.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 
@@ -69,7 +77,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     observed = options.sequences is not None or options.dataset is not None
     began = time.perf_counter()
+    if options.resume and observed:
+        raise InputError("--resume goes on with simulated studies; observed sequences take no time: leave it out")
     result, inputs = _observed(options) if observed else _simulated(options)
+    if result is None:
+        if not options.quiet:
+            print(f"{options.out} holds this very study, finished: nothing is left to do")
+        return 0
     from icl_estimators.reporting.provenance import provenance
 
     result.run.update(provenance("icl_estimators.evaluate", arguments, inputs))
@@ -78,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     result.run["threads"] = 1  # in each of them
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
     paths = result.save(options.out, force=options.force)
+    shutil.rmtree(options.out / "blocks", ignore_errors=True)  # the tables hold what was made of them
     figure = options.out / "figures" / "kl"
     if observed:
         for stale in map(figure.with_suffix, (".svg", ".png")):  # of a study that was overwritten
@@ -95,10 +110,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
+def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
+    """Run the study; None if it had been finished before and was to be resumed."""
     from icl_estimators.chains import ChainLaw
+    from icl_estimators.experiments.block_store import StudyBlocks
     from icl_estimators.experiments.compare import (
         design_options,
+        expect_study,
         run_study,
         study_estimators,
         training_runs,
@@ -134,13 +152,23 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
         level=options.level,
         checkpoints=training_runs(made),
     )
-    check_folder(options.out, {"options": design_options(study)}, force=options.force)
+    expect_study(study)
+    identity = design_options(study)
+    check_folder(options.out, {"options": identity}, force=options.force)
+    if options.resume and (options.out / "run.json").exists():
+        return None, []
     require_writable(options.out / "figures")
-    with progress_reports(quiet=options.quiet) as progress:
-        return run_study(study, jobs=options.jobs, progress=progress), list(weight_files(made).values())
+    kept = StudyBlocks(options.out, identity, resume=options.resume, force=options.force)
+    with progress_reports(quiet=options.quiet) as (progress, notice):
+        try:
+            result = run_study(study, jobs=options.jobs, dask=options.dask, progress=progress, notice=notice, kept=kept)
+        except KeyboardInterrupt:
+            raise Interrupted(f"stopped; finished blocks are kept in {kept.folder}: --resume goes on") from None
+    result.run["dask"] = options.dask
+    return result, list(weight_files(made).values())
 
 
-def _observed(options: argparse.Namespace) -> tuple[Comparison, list[Path]]:
+def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
     from icl_estimators.chains import read_sequences
     from icl_estimators.chains.observed import dataset
     from icl_estimators.estimators import split_specs

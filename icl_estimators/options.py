@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from icl_estimators.estimators import Estimator
 
 __all__ = [
+    "Interrupted",
     "Parser",
     "command",
     "concentration",
@@ -31,6 +32,10 @@ __all__ = [
     "progress_reports",
     "sampling_parent",
 ]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with a line that says what is kept and how to go on."""
 
 
 class Main(Protocol):
@@ -75,8 +80,8 @@ def command(body: Main) -> Main:
         except InputError as error:
             print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
-        except KeyboardInterrupt:
-            print(f"{program}: interrupted", file=sys.stderr)
+        except KeyboardInterrupt as interruption:
+            print(f"{program}: {str(interruption) or 'interrupted'}", file=sys.stderr)
             return 130
         except BrokenPipeError:  # the reader of a pipe has seen enough, as in `… | head`
             _drop_output()
@@ -212,31 +217,62 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
 
 
 @contextmanager
-def progress_reports(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Give a callback (what, done, total): a bar on a terminal, a line now and then otherwise, nothing if quiet."""
+def progress_reports(*, quiet: bool) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    """Give two callbacks: (what, done, total) for progress, and one that takes a line for each loss made good.
+
+    Progress is a bar on a terminal, a line now and then otherwise, and nothing if quiet; losses are counted beside it.
+    """
     if quiet:
-        yield lambda what, done, total: None
+        yield lambda what, done, total: None, lambda line: None
     elif sys.stderr.isatty():
-        from tqdm import tqdm
-
-        bars: dict[str, tqdm] = {}
-
-        def show(what: str, done: int, total: int) -> None:
-            bar = bars.setdefault(what, tqdm(total=total, desc=what, unit="chain", leave=False))
-            bar.update(done - bar.n)
-
-        try:
-            yield show
-        finally:
-            for bar in bars.values():
-                bar.close()
+        yield from _bars()
     else:
-        last = time.monotonic()
+        yield from _lines()
 
-        def log(what: str, done: int, total: int) -> None:
-            nonlocal last
-            if time.monotonic() - last >= 10:
-                last = time.monotonic()
-                print(f"{what}: {done:,} of {total:,} chains", file=sys.stderr)
 
-        yield log
+def _bars() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    from tqdm import tqdm
+
+    bars: dict[str, tqdm] = {}
+    losses = 0
+
+    def show(what: str, done: int, total: int) -> None:
+        if what not in bars:  # what an earlier run had finished says nothing about the speed of this one
+            bars[what] = tqdm(total=total, desc=what, unit="chain", leave=False, initial=done if done < total else 0)
+        bars[what].update(done - bars[what].n)
+
+    def say(line: str) -> None:
+        nonlocal losses
+        losses += 1
+        tqdm.write(line, file=sys.stderr)
+        for bar in bars.values():
+            bar.set_postfix({"lost and made good": losses})
+
+    try:
+        yield show, say
+    finally:
+        for bar in bars.values():
+            bar.close()
+
+
+def _lines() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    began: dict[str, tuple[float, int]] = {}
+    last = time.monotonic()
+    losses = 0
+
+    def log(what: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        start, before = began.setdefault(what, (now, done))
+        if now - last >= 10:
+            last = now
+            left = f", about {(now - start) / (done - before) * (total - done):.0f} s left" if done > before else ""
+            lost = f", {losses} lost and made good" if losses else ""
+            print(f"{what}: {done:,} of {total:,} chains{lost}{left}", file=sys.stderr)
+
+    def say(line: str) -> None:
+        nonlocal losses
+        losses += 1
+        print(line, file=sys.stderr)
+
+    yield log, say

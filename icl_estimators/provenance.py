@@ -49,5 +49,5 @@ def code_commit() -> str | None:
 
 def made_with() -> dict[str, Any]:
     """Return what run.json says of the code: its version, its commit, and the libraries' versions."""
-    versions = library_versions("pandas", "statsmodels", "matplotlib", "safetensors")
+    versions = library_versions("pandas", "statsmodels", "matplotlib", "safetensors", "numba")
     return {"version": versions.pop("icl-estimators"), "commit": code_commit(), "libraries": versions}

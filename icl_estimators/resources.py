@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 __all__ = ["checkpoint_folder", "shipped_checkpoint", "shipped_states"]
@@ -24,4 +25,4 @@ def shipped_checkpoint(n_states: int, seed: int = 0) -> Path | None:
 def shipped_states() -> list[int]:
     """Return the K for which a checkpoint with training seed 0 ships, in increasing order."""
     names = (path.name for path in checkpoint_folder().glob("k*-seed0.safetensors"))
-    return sorted(int(name[1:].partition("-")[0]) for name in names)
+    return sorted(int(found[1]) for name in names if (found := re.fullmatch(r"k(\d+)-seed0\.safetensors", name)))

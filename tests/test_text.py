@@ -44,3 +44,18 @@ def test_left_chooses_the_columns_that_read_as_text() -> None:
 def test_rows_of_another_length_are_a_fault() -> None:
     with pytest.raises(ValueError, match="argument"):
         text_table(["a", "b"], [["only one"]])
+
+
+def test_numbers_round_where_they_should() -> None:
+    assert number(0.99999) == "1.0000"
+    assert number(123456.7, digits=1) == "123456.7"
+    assert number(0, digits=0) == "0"
+
+
+def test_a_table_without_rows_is_its_header() -> None:
+    assert text_table(["estimator", "n = 1"], []) == "estimator  n = 1\n---------  -----"
+
+
+def test_no_line_ends_in_blanks() -> None:
+    lines = text_table(["a", "b"], [["x", ""], ["", "long"]], left=2).splitlines()
+    assert lines == [line.rstrip() for line in lines]

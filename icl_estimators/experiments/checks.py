@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from icl_estimators.experiments.decomposition import DecompositionMoments
-from icl_estimators.experiments.exact import exact_risk
+from icl_estimators.experiments.exact import ExactRisk, exact_risk
 from icl_estimators.experiments.risk import RiskMoments
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR, context_labels
 from icl_estimators.experiments.study import Study
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import Check, agreement_check, zero_mean_check
 
-__all__ = ["check_table", "exact_length"]
+__all__ = ["check_table", "exact_length", "exact_risks"]
 
 _EXACT_PREFIXES = 7000  # 8 tokens at K = 3, 12 at K = 2
 _EXACT_METRICS = ("kl_nats", "regret_nats", "p_infinite")
@@ -34,7 +34,23 @@ def exact_length(n_states: int, length: int) -> int:
     return longest
 
 
-def check_table(study: Study, risk: RiskMoments, decomposition: DecompositionMoments | None) -> Table:
+def exact_risks(study: Study) -> dict[str, ExactRisk]:
+    """Return each estimator's exact risk at short contexts, by name; empty where the start law has none.
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract on one of these prefixes, which are all there are.
+    """
+    if not study.exact_posterior:
+        return {}
+    longest = exact_length(study.n_states, study.length)
+    return {estimator.name: exact_risk(estimator, longest, study.law) for estimator in study.estimators}
+
+
+def check_table(
+    study: Study, risk: RiskMoments, decomposition: DecompositionMoments | None, exact: dict[str, ExactRisk]
+) -> Table:
     """Return checks.csv.
 
     - ``martingale``: realised KL of the Bayes rule less ρ, mean 0 at every n;
@@ -49,8 +65,8 @@ def check_table(study: Study, risk: RiskMoments, decomposition: DecompositionMom
         rows.append(("martingale", "bayes", "mean", np.nan, np.nan, np.nan, NO_POSTERIOR))
     else:
         rows += _rows("martingale", "bayes", labels, zero_mean_check(risk.martingale))
-        for estimator in study.estimators:
-            rows += _exact_rows(study, risk, estimator.name)
+    for name, truth in exact.items():
+        rows += _exact_rows(risk, name, truth)
     if decomposition is not None:
         for estimator in study.estimators:
             nested = decomposition.parts[estimator.name, "mse"]
@@ -65,13 +81,10 @@ def _rows(check: str, name: str, labels: list[Cell], result: Check) -> Iterator[
         yield (check, name, label, *numbers, result.notes[index])
 
 
-def _exact_rows(study: Study, risk: RiskMoments, name: str) -> Iterator[tuple[Cell, ...]]:
-    estimator = next(rule for rule in study.estimators if rule.name == name)
-    longest = exact_length(study.n_states, study.length)
-    exact = exact_risk(estimator, longest, study.law)
+def _exact_rows(risk: RiskMoments, name: str, exact: ExactRisk) -> Iterator[tuple[Cell, ...]]:
     for metric in _EXACT_METRICS:
         moments = risk.risk[name, metric]
-        for n in range(longest):
+        for n in range(len(exact.metrics[metric])):
             truth, mean, se = exact.metrics[metric][n], moments.mean[n], moments.standard_error[n]
             note = ""
             estimate = z = np.nan

@@ -7,17 +7,20 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
 from icl_estimators.estimators import Estimator, check_estimator, expect, get_all, split_specs
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
-from icl_estimators.experiments.checks import check_table
+from icl_estimators.experiments.block_store import StudyBlocks
+from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
+from icl_estimators.experiments.cluster import Cluster
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
-from icl_estimators.experiments.executors import in_order, one_thread
+from icl_estimators.experiments.executors import InProcess, Processes, in_order, one_thread
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -42,6 +45,7 @@ __all__ = [
     "Progress",
     "compare",
     "design_options",
+    "expect_study",
     "run_study",
     "study_estimators",
     "training_runs",
@@ -50,6 +54,8 @@ __all__ = [
 
 
 class _CanMerge(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     def merge(self, other: Self) -> Self: ...
 
 
@@ -199,6 +205,7 @@ def compare(
         level=level,
         checkpoints=training_runs(made),
     )
+    expect_study(study)
     return run_study(study, jobs=jobs, progress=progress)
 
 
@@ -240,17 +247,21 @@ def study_estimators(
             made += get_all([item], **options) if isinstance(item, str) else [item]
         if not made:
             raise InputError("no estimators to compare: name at least one")
-    for estimator in made:
-        check_estimator(estimator, law.n_states)
+    _check(made, law)
     known = {*(estimator.name for estimator in made), *_recipes(made)}
     if reference not in known:
         candidates = get_all([reference], **options)
         reference = next(iter(_recipes(candidates)), candidates[0].name)  # a spec may be spelled in several ways
         if reference not in known:
-            for estimator in candidates:
-                check_estimator(estimator, law.n_states)
+            _check(candidates, law)
             made += candidates
     return tuple(made), reference
+
+
+def _check(estimators: Iterable[Estimator], law: ChainLaw) -> None:
+    with one_thread():
+        for estimator in estimators:
+            check_estimator(estimator, law.n_states)
 
 
 def _recipes(estimators: Iterable[Estimator]) -> list[str]:
@@ -271,23 +282,61 @@ def training_runs(estimators: Iterable[Estimator]) -> tuple[str, ...]:
     return tuple(name for name, recipe in zip(names, recipes, strict=True) if recipe and recipes.count(recipe) > 1)
 
 
-def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Comparison:
+def run_study(
+    study: Study,
+    *,
+    jobs: int = 1,
+    dask: str | None = None,
+    progress: Progress | None = None,
+    notice: Callable[[str], None] | None = None,
+    kept: StudyBlocks | None = None,
+) -> Comparison:
     """Run a study and make its tables.
+
+    Parameters
+    ----------
+    study : Study
+    jobs : int
+        Processes on this machine.
+    dask : str, optional
+        Address of a dask.distributed scheduler, whose workers are used instead.
+    progress : callable, optional
+        Called with (what, done, total) after each block.
+    notice : callable, optional
+        Takes one line for each worker or block that was lost and made good.
+    kept : StudyBlocks, optional
+        Where finished blocks are kept, and taken from.
 
     Raises
     ------
     InputError, ContractError
-        As :func:`compare`.
+        As :func:`compare`, and if the cluster cannot be used.
     """
     jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
-    report = progress or (lambda what, done, total: None)
-    expect(study.estimators, _sequences(study), study.length)
     with one_thread():
         study, gammas = _tuned(study)
-        example = attention_example_table(study)  # first: what is wrong with an estimator's attention shows at once
-    risk = _risk_moments(study, jobs, report)
-    decomposition = _decomposition_moments(study, jobs, report)
+        # Before the long work: what is wrong with an estimator shows at once.
+        example = attention_example_table(study)
+        exact = exact_risks(study)
+    run_design = partial(
+        _run_design,
+        study=study,
+        progress=progress or (lambda what, done, total: None),
+        notice=notice or (lambda line: None),
+        kept=kept,
+    )
+    with _crew(study, jobs, dask) as crew:
+        risk = run_design("risk", RiskMoments, risk_block, study.chains, study.sequences_per_chain, crew=crew)
+        decomposition = run_design(
+            "decomposition",
+            DecompositionMoments,
+            decomposition_block,
+            study.decomposition_chains,
+            study.decomposition_sequences,
+            crew=crew,
+        )
+    assert risk is not None  # a study has at least two chains
     with one_thread():
         circuit, scales = circuit_table(study)
         tables: dict[str, Table | None] = {
@@ -298,7 +347,7 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,
-            "checks": check_table(study, risk, decomposition),
+            "checks": check_table(study, risk, decomposition, exact),
         }
     run = {
         "options": design_options(study),
@@ -308,21 +357,32 @@ def run_study(study: Study, *, jobs: int = 1, progress: Progress | None = None) 
         "streams": ["risk", "decomposition", "tuning", "example"],
         "jobs": jobs,
         "threads": 1,  # in each of them
-        "engines": {rule.name: rule.engine for rule in study.estimators if hasattr(rule, "engine")},
         **made_with(),
         "wall_time_s": time.perf_counter() - began,
     }
     return Comparison({name: table for name, table in tables.items() if table is not None}, run)
 
 
+def expect_study(study: Study) -> None:
+    """Tell the estimators how much a study will ask of them, before its options are written down."""
+    expect(study.estimators, _sequences(study), study.length)
+
+
 def _sequences(study: Study) -> int:
-    """Return how many sequences every estimator is asked about."""
     nested = study.decomposition_chains * study.decomposition_sequences
     return study.chains * study.sequences_per_chain + nested
 
 
+def _crew(study: Study, jobs: int, dask: str | None) -> InProcess | Processes | Cluster:
+    """Return who does the work; a small study stays in this process, where it is done sooner."""
+    if dask is not None:
+        return Cluster(study, dask)
+    return InProcess(study) if jobs == 1 or _sequences(study) < _WORTH_PROCESSES else Processes(study, jobs)
+
+
 def design_options(study: Study) -> dict[str, Any]:
     """Return all that decides a study's numbers, as plain values."""
+    by_kernel = [rule.name for rule in study.estimators if getattr(rule, "engine", None) == "kernel"]
     return {
         "estimators": [estimator.name for estimator in study.estimators],
         "reference": study.reference,
@@ -338,6 +398,7 @@ def design_options(study: Study) -> dict[str, Any]:
         "level": study.level,
         "checkpoints": list(study.checkpoints),
         "weights": {name: sha256(path) for name, path in weight_files(study.estimators).items()},
+        **({"kernel": by_kernel} if by_kernel else {}),  # the last bits are others than torch's
     }
 
 
@@ -366,41 +427,44 @@ def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
     return replace(study, estimators=tuple(tuned)), gammas
 
 
-def _risk_moments(study: Study, jobs: int, progress: Progress) -> RiskMoments:
-    whole = _merged("risk", risk_block, study, study.chains, study.sequences_per_chain, jobs, progress)
-    assert whole is not None  # a study has at least two chains
-    return whole
-
-
-def _decomposition_moments(study: Study, jobs: int, progress: Progress) -> DecompositionMoments | None:
-    return _merged(
-        "decomposition",
-        decomposition_block,
-        study,
-        study.decomposition_chains,
-        study.decomposition_sequences,
-        jobs,
-        progress,
-    )
-
-
-def _merged(
+def _run_design(
     what: str,
+    kind: type[Mergeable],
     work: Callable[[Study, range], Mergeable],
-    study: Study,
     chains: int,
     sequences: int,
-    jobs: int,
+    *,
+    study: Study,
+    crew: InProcess | Processes | Cluster,
     progress: Progress,
+    notice: Callable[[str], None],
+    kept: StudyBlocks | None,
 ) -> Mergeable | None:
     """Run a design's blocks and merge them in chain order; None if it has no chains."""
     tasks = list(blocks(chains, sequences, study.cells))
-    if chains * sequences < _WORTH_PROCESSES:
-        jobs = 1
-    whole: Mergeable | None = None
-    done = 0
-    for task, part in zip(tasks, in_order(work, study, tasks, jobs=jobs), strict=True):
+    store = None if kept is None else kept.design(what, kind)
+    done, whole = (0, None) if store is None else store.merged()
+    tasks = [task for task in tasks if task.start >= done]
+    there = set() if store is None else {task for task in tasks if store.has(task)}
+    if done or there:
+        progress(what, done + sum(map(len, there)), chains)
+    fresh = in_order(
+        work,
+        crew,
+        [task for task in tasks if task not in there],
+        finished=(lambda task, part: None) if store is None else store.save,
+        notice=notice,
+    )
+    for task in tasks:
+        part = store.load(task) if store is not None and task in there else None
+        if part is None and task in there:  # it was there, but cannot be read
+            with one_thread():
+                part = work(study, task)
+        if part is None:
+            part = next(fresh)
         whole = part if whole is None else whole.merge(part)
+        if store is not None:
+            store.passed(task, whole)
         done += len(task)
         progress(what, done, chains)
     return whole

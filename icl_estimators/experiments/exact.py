@@ -22,7 +22,9 @@ from icl_estimators.chains import (
     transition_counts,
 )
 from icl_estimators.divergences import kl_divergence, squared_error
-from icl_estimators.estimators import Estimator, check_predictions
+from icl_estimators.estimators import Estimator
+from icl_estimators.experiments.executors import one_thread
+from icl_estimators.experiments.prediction import ask
 from icl_estimators.validation import InputError
 
 __all__ = ["EXACT_METRICS", "ExactRisk", "exact_risk"]
@@ -85,7 +87,7 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
         If the prefixes are too many to enumerate, the start law is not uniform (then the posterior given a prefix
         has no closed form), or `estimator` is for another K.
     ContractError
-        If the estimator's predictions break the contract.
+        If the estimator fails, or its predictions break the contract.
 
     Examples
     --------
@@ -106,7 +108,8 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
     first = 0
     block = max(1, min(8192, BLOCK_CELLS // (length * k)))
     for tokens in all_prefixes(k, length, block):
-        predictions = check_predictions(estimator.predict_proba(tokens), (*tokens.shape, k), estimator.name)
+        with one_thread():
+            predictions = ask(estimator, tokens, place="sequence {}".format, where=_what)
         counts = transition_counts(tokens, k)
         weights = prefix_probabilities(tokens, k, law.concentration)
         numbers = np.arange(first, first + len(tokens))
@@ -126,6 +129,10 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
     with np.errstate(invalid="ignore"):
         sums["kl_finite_nats"] = np.where(finite_weight > 0, sums["kl_finite_nats"] / finite_weight, np.nan)
     return ExactRisk(estimator.name, law, sums)
+
+
+def _what(tokens: NDArray[np.int64]) -> str:
+    return f"prefixes of {tokens.shape[1]} tokens"
 
 
 def _accumulate(

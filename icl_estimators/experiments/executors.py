@@ -1,4 +1,9 @@
-"""Running blocks of work in order, in this process or in several."""
+"""Running blocks of work in order: in this process, in several, or on a cluster, and through lost workers.
+
+One loop (:func:`in_order`) serves three crews, each a thin cover of a ``concurrent.futures.Executor``: it keeps a
+bounded number of blocks in flight, yields results in the order of the tasks, and submits again what a lost worker or
+an error took away.
+"""
 
 from __future__ import annotations
 
@@ -10,72 +15,255 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from icl_estimators.validation import InputError
 
-__all__ = ["in_order", "one_thread"]
+__all__ = [
+    "ATTEMPTS",
+    "Crew",
+    "InProcess",
+    "Processes",
+    "TaskFailed",
+    "cannot_travel",
+    "in_order",
+    "one_thread",
+]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Notice = Callable[[str], None]
 
-_package = b""  # in a worker: what every task needs, sent once
-_shared: Any = None  # the same, unpacked by the first task
+ATTEMPTS = 3
+"""How often a task may fail before it ends the run."""
+
+
+class TaskFailed(InputError):
+    """A block that failed every time it was tried; what was finished before is kept where blocks are kept."""
+
+
+class Crew(Protocol):
+    """Who does the work; `shared`, what every task needs, is sent to each worker once."""
+
+    in_flight: int
+    """How many tasks are kept submitted."""
+
+    def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
+        """Begin ``work(shared, task)``."""
+        ...
+
+    def is_loss(self, error: BaseException) -> bool:
+        """Say whether an error means that workers were lost, rather than that the task failed."""
+        ...
+
+    def renew(self) -> None:
+        """Make ready again after a loss; tasks in flight are gone."""
+        ...
 
 
 def in_order(
-    work: Callable[[Any, Task], Result], shared: Any, tasks: Sequence[Task], *, jobs: int = 1
+    work: Callable[[Any, Task], Result],
+    crew: Crew,
+    tasks: Sequence[Task],
+    *,
+    finished: Callable[[Task, Result], None] = lambda task, result: None,
+    notice: Notice = lambda line: None,
 ) -> Iterator[Result]:
     """Yield ``work(shared, task)`` for each task, in the order of the tasks.
 
     Parameters
     ----------
     work : callable
-        A module-level function.
-    shared : object
-        Sent once to each worker.
+        A module-level function of what the crew shares and a task.
+    crew : Crew
     tasks : sequence
         Small and picklable.
+    finished : callable
+        Called with each task and result as it comes, before its turn.
+    notice : callable
+        Takes one line for each loss or failure that the run survives.
+
+    Raises
+    ------
+    TaskFailed
+        If a task failed :data:`ATTEMPTS` times.
+    InputError
+        What `work` raises of it: input that will not mend itself is not tried again.
+    """
+    failures = [0] * len(tasks)
+    todo = deque(range(len(tasks)))
+    ready: dict[int, Result] = {}
+    pending: dict[Future[Result], int] = {}
+    turn = 0
+    while turn < len(tasks):
+        # A task that was lost twice runs alone: if it is what kills workers, the third loss is surely its own.
+        suspects = [index for index in todo if failures[index] >= ATTEMPTS - 1]
+        window = 1 if suspects else crew.in_flight
+        if suspects:
+            todo.remove(suspects[0])
+            todo.appendleft(suspects[0])
+        while todo and len(pending) < window and (suspects or min(todo) < turn + 4 * crew.in_flight):
+            index = todo.popleft()
+            try:
+                pending[crew.submit(work, tasks[index])] = index
+            except BrokenExecutor:
+                todo.appendleft(index)
+                break
+        done, _ = wait(pending, return_when=FIRST_COMPLETED)
+        lost = not pending
+        for future in done:
+            index = pending.pop(future)
+            error = future.exception()
+            if error is None:
+                ready[index] = future.result()
+                finished(tasks[index], ready[index])
+                continue
+            if isinstance(error, InputError) and not getattr(error, "transient", False):
+                raise error
+            if not isinstance(error, Exception):
+                raise error
+            failures[index] += 1
+            todo.appendleft(index)
+            lost = lost or crew.is_loss(error)
+            if failures[index] >= ATTEMPTS:
+                raise _failed_for_good(tasks[index], error) from error
+            if not crew.is_loss(error):
+                notice(f"{_spelled(tasks[index])} failed ({_what(error)}); trying again")
+        if lost:
+            for future, index in pending.items():
+                if future.done() and future.exception() is None:
+                    ready[index] = future.result()
+                    finished(tasks[index], ready[index])
+                else:
+                    failures[index] += 1  # perhaps its own doing: nobody knows which task was it
+                    todo.appendleft(index)
+            pending.clear()
+            todo = deque(sorted(todo))
+            notice("a worker was lost; what was unfinished is submitted again")
+            crew.renew()
+        while turn in ready:
+            yield ready.pop(turn)
+            turn += 1
+
+
+def _failed_for_good(task: object, error: Exception) -> TaskFailed:
+    return TaskFailed(f"{_what(error)} ({_spelled(task)}, tried {ATTEMPTS} times)")
+
+
+def _what(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, BrokenExecutor):
+        return (
+            "a worker process ended abruptly, as when memory runs out, or when a script that calls this has no "
+            "`if __name__ == '__main__':`: mend that, or use fewer --jobs"
+        )
+    return f"{type(error).__name__}: {error}"
+
+
+def _spelled(task: object) -> str:
+    if isinstance(task, range):
+        return f"block of chains {task[0]} to {task[-1]}"
+    return f"task {task!r}"
+
+
+class InProcess:
+    """This process; a task is done when it has been submitted."""
+
+    in_flight = 1
+
+    def __init__(self, shared: Any) -> None:
+        self._shared = shared
+
+    def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
+        """Do the work now."""
+        future: Future[Result] = Future()
+        try:
+            with one_thread():
+                future.set_result(work(self._shared, task))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def is_loss(self, error: BaseException) -> bool:
+        """No worker can be lost."""
+        return False
+
+    def renew(self) -> None:
+        """Nothing to do."""
+
+    def __enter__(self) -> InProcess:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+
+class Processes:
+    """Processes on this machine, as a context manager.
+
+    Parameters
+    ----------
+    shared : object
+        What every task needs; pickled once, sent once to each process.
     jobs : int
-        Processes; 1 stays in this one. Every block runs on one thread either way.
+        How many.
 
     Raises
     ------
     InputError
-        If `shared` cannot be sent to other processes, or one of them dies; and whatever `work` raises.
+        If `shared` cannot be pickled.
     """
-    jobs = min(jobs, len(tasks))
-    if jobs <= 1:
-        for task in tasks:
-            with one_thread():
-                result = work(shared, task)
-            yield result
-        return
-    try:
-        package = pickle.dumps(shared)
-    except Exception as error:
-        raise _cannot_travel(error) from error
-    # Spawned, not forked: a forked copy of a process with running threads can hang.
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_receive, initargs=(package,)
-    )
-    try:
-        yield from _windowed(pool, work, tasks, 2 * jobs)
-    except BaseException as error:
-        workers = list((pool._processes or {}).values())  # gone from the pool once it is shut down
-        pool.shutdown(wait=False, cancel_futures=True)
+
+    def __init__(self, shared: Any, jobs: int) -> None:
+        try:
+            self._package = pickle.dumps(shared)
+        except Exception as error:
+            raise cannot_travel(error) from error
+        self._jobs = jobs
+        self.in_flight = 2 * jobs
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # Spawned, not forked: a forked copy of a process with running threads can hang.
+        return ProcessPoolExecutor(
+            self._jobs,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_receive,
+            initargs=(self._package,),
+        )
+
+    def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
+        """Begin the work in the next free process."""
+        with _deaf_children():
+            return self._pool.submit(_in_worker, work, task)
+
+    def is_loss(self, error: BaseException) -> bool:
+        """A process that ends abruptly breaks its whole pool."""
+        return isinstance(error, BrokenExecutor)
+
+    def renew(self) -> None:
+        """Replace the broken pool."""
+        self._end_now()
+        self._pool = self._new_pool()
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self._pool.shutdown()
+        else:
+            self._end_now()
+
+    def _end_now(self) -> None:
+        workers = list((self._pool._processes or {}).values())  # gone from the pool once it is shut down
+        self._pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:  # nobody waits for what they are still at
             worker.terminate()
-        if isinstance(error, BrokenExecutor):
-            raise InputError(
-                "a worker process ended abruptly, as when memory runs out, or when a script that calls this has no "
-                "`if __name__ == '__main__':`: mend that, or use fewer --jobs"
-            ) from error
-        raise
-    pool.shutdown()
 
 
 def one_thread() -> contextlib.AbstractContextManager[Any]:
@@ -87,26 +275,12 @@ def one_thread() -> contextlib.AbstractContextManager[Any]:
     return limits
 
 
-def _cannot_travel(error: Exception) -> InputError:
+def cannot_travel(error: Exception) -> InputError:
+    """Return the error that an estimator cannot be sent to other processes."""
     return InputError(
         f"an estimator cannot be sent to worker processes ({type(error).__name__}: {error}): use --jobs 1, or "
         "define its class at the top level of a module"
     )
-
-
-def _windowed(
-    pool: Executor, work: Callable[[Any, Task], Result], tasks: Sequence[Task], in_flight: int
-) -> Iterator[Result]:
-    """Keep a bounded number of tasks submitted, so that finished results do not pile up."""
-    waiting: deque[Future[Result]] = deque()
-    for task in tasks:
-        if len(waiting) >= in_flight:
-            yield waiting.popleft().result()
-        with _deaf_children():
-            future = pool.submit(_in_worker, work, task)
-        waiting.append(future)
-    while waiting:
-        yield waiting.popleft().result()
 
 
 @contextlib.contextmanager
@@ -120,6 +294,10 @@ def _deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_package = b""  # in a worker: what every task needs, sent once
+_shared: Any = None  # the same, unpacked by the first task
 
 
 def _receive(package: bytes) -> None:
@@ -143,7 +321,7 @@ def _in_worker(work: Callable[[Any, Task], Result], task: Task) -> Result:
         try:
             _shared = pickle.loads(_package)
         except Exception as error:  # a class of the parent's __main__, of a notebook or an interactive session
-            raise _cannot_travel(error) from error
+            raise cannot_travel(error) from error
         _package = b""
     with one_thread():
         return work(_shared, task)

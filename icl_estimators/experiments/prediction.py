@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from icl_estimators.estimators import ContractError, Estimator, check_predictions
 
-__all__ = ["ask", "predict"]
+__all__ = ["EstimatorFailure", "ask", "predict"]
+
+
+class EstimatorFailure(ContractError):
+    """An estimator that raised: perhaps out of memory or of luck, so that a block is tried again."""
+
+    transient = True
 
 
 def predict(
@@ -67,15 +73,17 @@ def ask(
 
     Raises
     ------
+    EstimatorFailure
+        If the estimator raises.
     ContractError
-        If the estimator raises, or its predictions break the contract.
+        If its predictions break the contract.
     """
     given = tokens.view()
     given.setflags(write=False)
     try:
         raw = estimator.predict_proba(given)
     except Exception as error:
-        raise ContractError(
+        raise EstimatorFailure(
             f"{estimator.name} failed on {where(given)}: {type(error).__name__}: {error} (mend the estimator, or leave "
             "it out with --estimators)"
         ) from error

@@ -25,6 +25,7 @@ DRAWS = 102_400
 """Draws behind a quantile by default: whole blocks, and enough for a Monte Carlo error below 0.01."""
 
 _BLOCK = 4096  # draws that go through the cache together
+_ROWS = 64  # at least so many are drawn, so that curves of different rank share them
 _COVERAGE_FROM = 2000
 
 
@@ -176,7 +177,8 @@ def sup_t_quantile(
     if size == 1:
         return pointwise
     root = _square_root(matrix)
-    blocks = _normal_blocks(1 << (root.shape[1] - 1).bit_length(), -(-draws // _BLOCK), seed)
+    rows = max(_ROWS, 1 << (root.shape[1] - 1).bit_length())
+    blocks = _normal_blocks(rows, -(-draws // _BLOCK), seed)
     maxima = np.empty((len(blocks), _BLOCK), dtype=np.float32)
     work = np.empty((size, _BLOCK), dtype=np.float32)
     for normals, row in zip(blocks, maxima, strict=True):

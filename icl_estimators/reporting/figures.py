@@ -86,7 +86,7 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, the same bytes for the same figure; return the paths."""
     paths = []
     for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-        path = stem.with_suffix(f".{suffix}")
+        path = stem.with_name(f"{stem.name}.{suffix}")
         with figure_style(), write_whole(path) as temporary:
             figure.savefig(temporary, format=suffix, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
         paths.append(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from icl_estimators.files import write_whole
-from icl_estimators.transformer.config import ModelConfig
+from icl_estimators.transformer.config import ModelConfig, require_fields
 from icl_estimators.transformer.engines import Engine
 from icl_estimators.transformer.model import Transformer
 from icl_estimators.validation import InputError
@@ -159,11 +159,13 @@ def read_tensors(path: Path) -> tuple[bytes, dict[str, Tensor]]:
         raise InputError(f"no such checkpoint: {path} (python -m icl_estimators.train makes one)") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if content[:1] == b"\x80" or content[:2] == b"PK":
-        raise InputError(f"{path} is a pickle, whatever its name, and is never loaded: save it as safetensors")
     try:
         return content, load(content)
     except (SafetensorError, KeyError, ValueError):
+        if content.startswith((b"\x80", b"PK")):  # asked only now: a header's length may look like that too
+            raise InputError(
+                f"{path} is a pickle, whatever its name, and is never loaded: save it as safetensors"
+            ) from None
         raise InputError(f"{path} is truncated or no safetensors file: copy it again or train anew") from None
 
 
@@ -184,14 +186,14 @@ def read_info(path: Path) -> CheckpointInfo:
         raise InputError(f"cannot read {sidecar}: {error.strerror}") from None
     except ValueError:
         raise InputError(f"{sidecar} is not JSON: copy it again") from None
-    expected = {field.name for field in fields(CheckpointInfo)}
-    if isinstance(values, dict):
-        values.setdefault("engine", "torch")  # sidecars from before there was another
-    if not isinstance(values, dict) or set(values) != expected:
-        odd = sorted(expected ^ set(values)) if isinstance(values, dict) else ["all"]
-        raise InputError(f"{sidecar} is no checkpoint's sidecar: missing or unknown fields {', '.join(odd)}")
-    if not isinstance(values["config"], dict):
-        raise InputError(f"{sidecar} is no checkpoint's sidecar: its config is not an object")
+    if not isinstance(values, dict):
+        raise InputError(f"{sidecar} is no checkpoint's sidecar: it is not an object with the config and the rest")
+    values.setdefault("engine", "torch")  # sidecars from before there was another
+    values.setdefault("engine", "torch")  # sidecars from before there was another
+    require_fields(CheckpointInfo, values, f"{sidecar} is no checkpoint's sidecar: it")
+    for name in ("config", "recipe", "metrics"):
+        if not isinstance(values[name], dict):
+            raise InputError(f"{sidecar} is no checkpoint's sidecar: its {name} is not an object")
     return CheckpointInfo(**values)
 
 

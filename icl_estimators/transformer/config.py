@@ -9,7 +9,7 @@ from typing import Any
 
 from icl_estimators.validation import InputError, positive_int, positive_real
 
-__all__ = ["ModelConfig"]
+__all__ = ["ModelConfig", "require_fields"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,18 @@ class ModelConfig:
         >>> ModelConfig.from_dict(ModelConfig(n_states=4).to_dict()).n_states
         4
         """
-        names = {field.name for field in fields(cls)}
-        for name in sorted(names ^ set(values)):
-            raise InputError(f"the model's config {'lacks' if name in names else 'has an unknown field'} {name!r}")
+        require_fields(cls, values, "the model's config")
         return cls(**values)
+
+
+def require_fields(cls: type, values: Mapping[str, Any], what: str) -> None:
+    """Check that `values` has just the fields of the dataclass `cls`.
+
+    Raises
+    ------
+    InputError
+        If a field is missing or unknown; begins with `what` and names the first.
+    """
+    names = {field.name for field in fields(cls)}
+    for name in sorted(names ^ set(values)):
+        raise InputError(f"{what} {'lacks' if name in names else 'has an unknown field'} {name!r}")

@@ -366,7 +366,7 @@ class Recorder:
                 threads=run.threads,
                 device=run.device,
                 engine=run.engine,
-                versions=library_versions(),
+                versions=library_versions(*(["numba"] if run.engine == "kernel" else [])),
                 commit=code_commit(),
             ),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -29,7 +29,7 @@ from icl_estimators.chains import (
 )
 from icl_estimators.divergences import kl_divergence, log_loss
 from icl_estimators.transformer.adam import Moments, adam_update
-from icl_estimators.transformer.config import ModelConfig
+from icl_estimators.transformer.config import ModelConfig, require_fields
 from icl_estimators.transformer.engines import Engine, require_engine
 from icl_estimators.transformer.folded import fold
 from icl_estimators.transformer.folded_forward import folded_logits
@@ -148,9 +148,7 @@ class Recipe:
         >>> Recipe.from_dict(Recipe(steps=5).to_dict()).steps
         5
         """
-        names = {field.name for field in fields(cls)}
-        for name in sorted(names ^ set(values)):
-            raise InputError(f"the recipe {'lacks' if name in names else 'has an unknown field'} {name!r}")
+        require_fields(cls, values, "the recipe")
         return cls(**values)
 
 

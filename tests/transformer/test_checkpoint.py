@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from icl_estimators.files import sha256
 from icl_estimators.transformer import (
     CheckpointInfo,
     ModelConfig,
@@ -53,8 +54,6 @@ def rewrite_sidecar(path: Path, **changed: object) -> None:
 def replace_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Write other tensors with a sidecar that fits the file but for what the test is about."""
     save_file(tensors, path)
-    from icl_estimators.files import sha256
-
     rewrite_sidecar(path, sha256=sha256(path))
 
 
@@ -127,6 +126,16 @@ def test_pickle_is_never_loaded(path, how):
     refused(path, "is a pickle")
 
 
+def test_a_header_that_looks_like_a_pickle(path):
+    """The file's first bytes are the length of its header, and may be those of a pickle by chance."""
+    tensors, padding = load_file(path), 0
+    while not path.read_bytes().startswith(b"\x80"):
+        padding += 8
+        save_file(tensors, path, {"padding": "x" * padding})
+    rewrite_sidecar(path, sha256=sha256(path))
+    assert load_checkpoint(path)[0].config == CONFIG
+
+
 def test_missing_tensor(path):
     tensors = load_file(path)
     del tensors["layers.1.key"]
@@ -190,7 +199,7 @@ def test_sidecar_that_cannot_be_read(path):
 
 def test_sidecar_with_other_fields(path):
     rewrite_sidecar(path, colour="red")
-    refused(path, "missing or unknown fields colour")
+    refused(path, "sidecar: it has an unknown field 'colour'")
     path.with_suffix(".json").write_text("[1, 2]", encoding="utf-8")
     refused(path, "is no checkpoint's sidecar")
 
@@ -213,5 +222,6 @@ def test_sidecar_with_more_layers(path):
 def test_sidecar_with_a_config_that_is_none(path):
     rewrite_sidecar(path, config={"n_states": 3})
     refused(path, "json: the model's config lacks")
-    rewrite_sidecar(path, config=[3])
-    refused(path, "its config is not an object")
+    for name in ("metrics", "recipe", "config"):
+        rewrite_sidecar(path, **{name: [3]})
+        refused(path, f"its {name} is not an object")

@@ -1,0 +1,209 @@
+"""Finished blocks of a study on disk, so that a run that was stopped goes on where it was.
+
+In ``OUT/blocks/<design>/`` each finished block is one ``.npz`` file of plain arrays (nothing is pickled), written
+whole or not at all, named by its chains. Blocks that follow each other from chain 0 are folded, now and then, into one
+file ``merged-<chains>.npz``, so that the folder does not grow with the study. ``OUT/blocks/study.json`` says whose
+blocks they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.experiments.folder import write_json
+from icl_estimators.files import write_whole
+from icl_estimators.inference import CellTally, Moments, PairMoments, RatioMoments
+from icl_estimators.validation import InputError
+
+__all__ = ["BlockStore", "StudyBlocks", "pack", "unpack"]
+
+_STORABLE: dict[str, Any] = {kind.__name__: kind for kind in (Moments, PairMoments, RatioMoments, CellTally)}
+_BLOCK = re.compile(r"chains-(\d+)-(\d+)\.npz")
+_MERGED = re.compile(r"merged-(\d+)\.npz")
+_COMPACT_EVERY = 8
+
+
+class _Summary(Protocol):
+    """A dataclass whose fields are summaries or dicts of them, as RiskMoments and DecompositionMoments are."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Part = TypeVar("Part", bound=_Summary)
+
+
+def pack(part: _Summary) -> dict[str, NDArray[Any]]:
+    """Return a block's summaries as plain arrays, with an index in JSON.
+
+    Examples
+    --------
+    >>> from icl_estimators.experiments.decomposition import DecompositionMoments
+    >>> part = DecompositionMoments({("add-one", "mse"): Moments.of([[1.0], [2.0]])}, {})
+    >>> float(unpack(DecompositionMoments, pack(part)).parts["add-one", "mse"].mean[0])
+    1.5
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    index: list[list[Any]] = []
+    for field in fields(part):
+        value = getattr(part, field.name)
+        entries = value.items() if isinstance(value, dict) else [(None, value)]
+        for key, summary in entries:
+            if summary is None:
+                continue
+            index.append([field.name, key, type(summary).__name__])
+            for name, array in summary.to_arrays().items():
+                arrays[f"{len(index) - 1}.{name}"] = np.asarray(array)
+    arrays["index"] = np.array(json.dumps(index))
+    return arrays
+
+
+def unpack(kind: type[Part], arrays: Any) -> Part:
+    """Return the summaries that :func:`pack` took apart, bit for bit."""
+    values: dict[str, Any] = {field.name: {} if str(field.type).startswith("dict") else None for field in fields(kind)}
+    index = json.loads(str(arrays["index"]))
+    grouped: dict[int, dict[str, NDArray[Any]]] = {}
+    for name in arrays:
+        number, dot, rest = name.partition(".")
+        if dot:
+            grouped.setdefault(int(number), {})[rest] = arrays[name]
+    for number, (field_name, key, kind_name) in enumerate(index):
+        summary = _STORABLE[kind_name].from_arrays(grouped[number])
+        if key is None:
+            values[field_name] = summary
+        else:
+            values[field_name][tuple(key) if isinstance(key, list) else key] = summary
+    return kind(**values)
+
+
+class StudyBlocks:
+    """The folder of a study's blocks.
+
+    Parameters
+    ----------
+    out : Path
+        The study's output folder.
+    identity : dict
+        All that decides the numbers, as in run.json's options.
+    resume : bool
+        Go on with the blocks that are there.
+    force : bool
+        Remove the blocks that are there.
+
+    Raises
+    ------
+    InputError
+        If `resume` is true and the blocks there are another study's (the first option that differs is named), or
+        blocks are there and neither `resume` nor `force` is true.
+    """
+
+    def __init__(self, out: Path, identity: dict[str, Any], *, resume: bool = False, force: bool = False) -> None:
+        self.folder = out / "blocks"
+        record = self.folder / "study.json"
+        plain = json.loads(json.dumps(identity))
+        if record.exists() and not force and next(self.folder.glob("*/*.npz"), None) is not None:
+            if not resume:
+                raise InputError(
+                    f"{self.folder} holds finished blocks of a run that was stopped: go on with --resume, or begin "
+                    "anew with --force"
+                )
+            self._check_same(record, plain)
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        write_json(record, plain)
+
+    def _check_same(self, record: Path, identity: dict[str, Any]) -> None:
+        try:
+            earlier = json.loads(record.read_text(encoding="utf-8"))
+        except ValueError:
+            raise InputError(f"{record} is not readable: begin anew with --force") from None
+        for key in sorted({*earlier, *identity}):
+            if earlier.get(key) != identity.get(key):
+                raise InputError(
+                    f"{self.folder} holds blocks of another study: {key} was {_spelled(earlier.get(key))} and is now "
+                    f"{_spelled(identity.get(key))}; give the same options, or begin anew with --force"
+                )
+
+    def design(self, name: str, kind: type[Part]) -> BlockStore[Part]:
+        """Return the store of one design's blocks."""
+        return BlockStore(self.folder / name, kind)
+
+
+class BlockStore(Generic[Part]):
+    """Finished blocks of one design.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    kind : type
+        RiskMoments or DecompositionMoments.
+    """
+
+    def __init__(self, folder: Path, kind: type[Part]) -> None:
+        self.folder, self.kind = folder, kind
+        folder.mkdir(parents=True, exist_ok=True)
+        self._since_compaction: list[Path] = []
+
+    def merged(self) -> tuple[int, Part | None]:
+        """Return how many chains from 0 on are folded together, and their summary; (0, None) if there are none."""
+        counts = [int(found[1]) for path in self.folder.iterdir() if (found := _MERGED.fullmatch(path.name))]
+        for count in sorted(counts, reverse=True):
+            part = self._read(self.folder / f"merged-{count}.npz")
+            if part is not None:
+                return count, part
+        return 0, None
+
+    def has(self, chains: range) -> bool:
+        """Say whether a block is there."""
+        return self._path(chains).exists()
+
+    def load(self, chains: range) -> Part | None:
+        """Return a block, or None if it is not there or cannot be read."""
+        return self._read(self._path(chains))
+
+    def save(self, chains: range, part: Part) -> None:
+        """Keep a finished block."""
+        self._write(self._path(chains), part)
+
+    def passed(self, chains: range, whole: Part) -> None:
+        """Say that a block is part of `whole`, all chains up to its end; now and then that is what is kept."""
+        self._since_compaction.append(self._path(chains))
+        if len(self._since_compaction) < _COMPACT_EVERY:
+            return
+        older = [path for path in self.folder.iterdir() if _MERGED.fullmatch(path.name)]
+        self._write(self.folder / f"merged-{chains.stop}.npz", whole)
+        for path in (*older, *self._since_compaction):
+            path.unlink(missing_ok=True)
+        self._since_compaction.clear()
+
+    def _path(self, chains: range) -> Path:
+        return self.folder / f"chains-{chains.start:08d}-{chains.stop:08d}.npz"
+
+    @staticmethod
+    def _write(path: Path, part: Part) -> None:
+        with write_whole(path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, allow_pickle=False, **pack(part))
+
+    def _read(self, path: Path) -> Part | None:
+        if not path.exists():
+            return None
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return unpack(self.kind, arrays)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, InputError):
+            return None  # a block that cannot be read is computed again
+
+
+def _spelled(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else text[:117] + "…"

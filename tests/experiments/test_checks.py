@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icl_estimators.chains import ChainLaw
+from icl_estimators.estimators import ContractError, get
+from icl_estimators.experiments import checks
+from icl_estimators.experiments.checks import check_table, exact_length, exact_risks
+from icl_estimators.experiments.compare import Comparison, compare
+from icl_estimators.experiments.exact import exact_risk
+from icl_estimators.experiments.risk import risk_block
+from icl_estimators.experiments.risk_tables import NO_POSTERIOR
+from icl_estimators.experiments.study import Study
+
+
+@pytest.mark.parametrize(
+    ("states", "length", "longest"), [(3, 100, 8), (2, 100, 12), (3, 5, 5), (2, 1, 1), (6, 50, 4), (9000, 3, 1)]
+)
+def test_as_many_context_lengths_are_exact_as_can_be_enumerated_in_no_time(
+    states: int, length: int, longest: int
+) -> None:
+    assert exact_length(states, length) == longest
+
+
+def test_every_check_of_a_good_study_is_standard_normal(small: Comparison, rules: tuple[str, ...]) -> None:
+    table = small.checks
+    counts = table.groupby("check").size().to_dict()
+    exact = {f"exact:{metric}": len(rules) * 8 for metric in ("kl_nats", "regret_nats", "p_infinite")}
+    assert counts == {"martingale": 13, "mse": len(rules) * 13, **exact}
+    assert table.z.abs().max() < 4.5
+    for _, rows in table.groupby("check"):
+        assert (rows.z**2).mean() < 2.5
+    has_z = table.z.notna()
+    np.testing.assert_allclose(table.z[has_z], table.estimate[has_z] / table.se[has_z], rtol=1e-12)
+    assert (table.note[~has_z] != "").all()
+
+
+def test_rows_are_differences_from_the_exact_risk(small: Comparison) -> None:
+    exact = exact_risk(get("unigram"), 8)
+    for metric in ("kl_nats", "regret_nats"):
+        rows = small.checks[(small.checks.check == f"exact:{metric}") & (small.checks.estimator == "unigram")]
+        risk = small.risk[(small.risk.metric == metric) & (small.risk.estimator == "unigram")][:8]
+        found = risk.estimate.to_numpy() - exact.metrics[metric]
+        np.testing.assert_allclose(rows.estimate.to_numpy()[:8], found, atol=1e-14)
+        assert rows.context_length.tolist() == list(range(1, 9))
+
+
+def test_both_infinite_is_agreement_and_says_so(small: Comparison) -> None:
+    rows = small.checks[(small.checks.check == "exact:kl_nats") & (small.checks.estimator == "construction")]
+    assert (rows.note == "both infinite").all()
+    assert rows[["estimate", "se", "z"]].isna().all(axis=None)
+
+
+def test_a_rule_that_is_not_the_one_that_was_run_is_found_out() -> None:
+    design = Study((get("unigram"), get("add-one")), length=6, chains=400, decomposition_chains=0)
+    moments = risk_block(design, range(400))
+    exact = exact_risks(design)
+    good = check_table(design, moments, None, exact).frame()
+    assert good.z.abs().max() < 4.5
+    swapped = check_table(design, moments, None, {"unigram": exact["add-one"]}).frame()
+    assert swapped[swapped.check == "exact:kl_nats"].z.abs().max() > 6
+    biased = replace(moments, martingale=moments.risk["add-one", "kl_nats"])
+    assert check_table(design, biased, None, {}).frame().z.abs().max() > 6
+
+
+def test_infinite_on_one_side_alone_has_no_z_and_says_both() -> None:
+    design = Study((get("bigram"), get("add-one")), length=2, chains=60, decomposition_chains=0)
+    table = check_table(design, risk_block(design, range(60)), None, {"bigram": exact_risk(get("add-one"), 2)}).frame()
+    rows = table[(table.check == "exact:kl_nats") & (table.context_length == 2)]
+    assert rows.note.item() == f"exact {exact_risk(get('add-one'), 2).metrics['kl_nats'][1]}, Monte Carlo inf"
+    assert np.isnan(rows.z.item())
+
+
+def test_with_a_stationary_start_there_is_no_exact_posterior_to_check_against() -> None:
+    result = compare(["bigram", "add-one"], start="stationary", chains=60, length=3, decomposition_chains=0)
+    expected = {"check": ["martingale"], "estimator": ["bayes"], "context_length": ["mean"], "note": [NO_POSTERIOR]}
+    assert result.checks[list(expected)].to_dict("list") == expected
+    assert exact_risks(Study((get("add-one"),), law=ChainLaw(start="stationary"))) == {}
+
+
+def test_an_estimator_that_fails_on_some_short_prefix_is_found_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Picky:
+        name = "picky"
+        n_states = 3
+
+        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+            if tokens.shape[1] == 8 and (tokens == [2, 2, 1, 1, 0, 0, 2, 2]).all(axis=1).any():
+                raise ValueError("not that one")
+            return np.full((*tokens.shape, 3), 1 / 3)
+
+    def never(*arguments: object) -> None:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr("icl_estimators.experiments.compare.risk_block", never)
+    with pytest.raises(ContractError, match="picky failed on prefixes of 8 tokens: ValueError: not that one"):
+        compare([Picky(), "add-one"], chains=60, length=20, decomposition_chains=0)
+
+
+def test_a_value_that_does_not_vary_has_no_z() -> None:
+    result = compare(["add-one", "uniform"], chains=60, length=2, decomposition_chains=0)
+    table = result.checks[(result.checks.check == "exact:regret_nats") & (result.checks.context_length == 1)]
+    assert (table.note == "no z: the value does not vary").all()
+    assert (table.estimate.abs() < 1e-14).all()
+    assert isinstance(table, pd.DataFrame)
+    assert checks.exact_length(3, 2) == 2

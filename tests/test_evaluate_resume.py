@@ -1,0 +1,147 @@
+"""Whatever goes wrong on the way, the tables are those of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DESIGN = ["--estimators", "construction-softmax,bigram,add-one", "--chains", "1200", "--sequences-per-chain", "10"]
+DESIGN += ["--length", "20", "--decomposition-chains", "100", "--decomposition-sequences", "16"]
+
+
+def start(out: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "icl_estimators.evaluate", *DESIGN, "--out", str(out), *more]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def finish(out: Path, *more: str) -> tuple[int, str, str]:
+    process = start(out, *more)
+    printed, complained = process.communicate(timeout=300)
+    return process.returncode, printed, complained
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.glob("*.csv")}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    status, _, complained = finish(out, "--jobs", "1")
+    assert status == 0, complained
+    return out
+
+
+def wait_for_blocks(out: Path, process: subprocess.Popen[str], count: int = 1) -> None:
+    deadline = time.monotonic() + 120
+    while len(list((out / "blocks").glob("*/*.npz"))) < count and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_killed_run_resumed_gives_the_same_tables(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = start(out, "--jobs", "2")
+    wait_for_blocks(out, process, 2)
+    assert process.poll() is None, "it ended before it could be killed"
+    kill(process)
+    status, _, complained = finish(out, "--jobs", "2")
+    assert status == 2
+    assert "go on with --resume, or begin anew with --force" in complained
+    status, _, complained = finish(out, "--resume", "--seed", "7")
+    assert (status, "seed was 0 and is now 7" in complained) == (2, True)
+    status, _, complained = finish(out, "--jobs", "2", "--resume")
+    assert status == 0, complained
+    assert tables(out) == tables(undisturbed)
+    assert not (out / "blocks").exists()
+    status, printed, _ = finish(out, "--resume")
+    assert (status, "finished: nothing is left to do" in printed) == (0, True)
+
+
+def test_a_killed_pool_worker_is_made_good(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = start(out, "--jobs", "2")
+    wait_for_blocks(out, process)
+    children = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    ).stdout
+    workers = [int(line.split()[0]) for line in children.splitlines() if "spawn_main" in line]
+    os.kill(workers[-1], signal.SIGKILL)
+    _, complained = process.communicate(timeout=300)
+    assert process.returncode == 0, complained
+    assert "a worker was lost" in complained
+    assert tables(out) == tables(undisturbed)
+
+
+def test_ctrl_c_leaves_blocks_and_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = start(out, "--jobs", "2")
+    wait_for_blocks(out, process)
+    os.kill(process.pid, signal.SIGINT)
+    _, complained = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert complained.strip().splitlines()[-1].endswith("--resume goes on")
+    assert list((out / "blocks").glob("*/*.npz"))
+
+
+@pytest.mark.slow
+def test_killed_at_ten_random_moments_and_resumed(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    moments = random.Random(0)
+    for _ in range(10):
+        process = start(out, "--jobs", "2", *(["--resume"] if out.exists() else []))
+        try:
+            process.wait(timeout=1.5 + 4 * moments.random())
+        except subprocess.TimeoutExpired:
+            kill(process)
+        else:
+            process.communicate()
+    if not (out / "run.json").exists():
+        status, _, complained = finish(out, "--jobs", "2", "--resume")
+        assert status == 0, complained
+    assert tables(out) == tables(undisturbed)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_tables_though_a_worker_is_killed(undisturbed: Path, tmp_path: Path) -> None:
+    if shutil.which("dask", path=str(Path(sys.executable).parent)) is None:
+        pytest.skip("dask.distributed is not installed")
+    dask = str(Path(sys.executable).parent / "dask")
+    address = "tcp://127.0.0.1:18793"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": ROOT, "start_new_session": True}
+    helpers = [
+        subprocess.Popen([dask, "scheduler", "--host", "127.0.0.1", "--port", "18793", "--no-dashboard"], **quiet)
+    ]
+    try:
+        for _ in range(2):
+            worker = [dask, "worker", address, "--nworkers", "1", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+            helpers.append(subprocess.Popen(worker, **quiet))
+        time.sleep(6)
+        out = tmp_path / "out"
+        process = start(out, "--dask", address)
+        wait_for_blocks(out, process)
+        os.killpg(helpers[-1].pid, signal.SIGKILL)
+        _, complained = process.communicate(timeout=300)
+        assert process.returncode == 0, complained
+        assert tables(out) == tables(undisturbed)
+    finally:
+        for helper in helpers:
+            if helper.poll() is None:
+                os.killpg(helper.pid, signal.SIGKILL)
+            helper.wait()
