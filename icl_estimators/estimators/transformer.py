@@ -22,6 +22,7 @@ from icl_estimators.transformer import (
     folded_logits,
     load_checkpoint,
 )
+from icl_estimators.transformer import Transformer as Model
 from icl_estimators.transformer.engines import Choice, Engine, choose_engine, require_engine
 from icl_estimators.transformer.training import require_device
 from icl_estimators.validation import InputError, as_tokens, positive_int
@@ -172,6 +173,11 @@ class Transformer:
         with torch.inference_mode():
             first, second = folded_attention(self._folded, given, far=self.far)
         return first.cpu().numpy().astype(np.float64), second.cpu().numpy().astype(np.float64)
+
+    @property
+    def model(self) -> Model:
+        """The plain module."""
+        return self._model
 
     @property
     def folded(self) -> Folded | None:

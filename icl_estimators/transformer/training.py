@@ -295,11 +295,6 @@ class Trainer:
         self.moments = Moments.of(state.first_moment, state.second_moment, state.step, self.device)
         self.loss_sum = state.loss_sum.to(self.device, copy=True)
         self._plain = None if config.foldable else Transformer(config).to(self.device)
-        self._draw = None
-        if engine == "kernel":
-            from icl_estimators.chains.compiled import draw_tokens  # loads numba
-
-            self._draw = draw_tokens
         self._drawn = (0, torch.empty(0))  # first step of the block of batches at hand, and the block
         self._timed_from, self._clock = self.step, time.perf_counter()
         self._validation = _held_out(recipe.law(config.n_states), config.length, 0, _VALIDATION_BATCHES)
@@ -380,18 +375,19 @@ class Trainer:
         if not first <= step < first + len(block):
             batch, length = self.recipe.batch, self.recipe.length
             count = max(1, min(64, _TOKENS_PER_DRAW // (batch * (length + 1)), self.recipe.steps - step))
-            sample = sample_batches(
-                range(step, step + count),
-                batch=batch,
-                length=length,
-                law=self.recipe.law(self.config.n_states),
-                seed=self.seed,
-                draw=self._draw,
-            )
-            block = torch.from_numpy(sample.tokens.reshape(count, batch, length + 1)).to(self.device)
+            draw = _tokens
+            if self.engine == "kernel":
+                from icl_estimators.chains.compiled import training_tokens as draw  # loads numba
+            law = self.recipe.law(self.config.n_states)
+            tokens = draw(range(step, step + count), batch=batch, length=length, law=law, seed=self.seed)
+            block = torch.from_numpy(tokens.reshape(count, batch, length + 1)).to(self.device)
             first = step
             self._drawn = (first, block)
         return block[step - first]
+
+
+def _tokens(steps: range, *, batch: int, length: int, law: ChainLaw, seed: int) -> NDArray[np.int64]:
+    return sample_batches(steps, batch=batch, length=length, law=law, seed=seed).tokens
 
 
 def require_device(device: str) -> torch.device:
