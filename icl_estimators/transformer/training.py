@@ -351,7 +351,11 @@ class Trainer:
         sample, predictive = self._validation
         regret = math.nan
         if predictive is not None:
-            regret = float(kl_divergence(predictive, _probabilities(self.model(), sample.inputs, self.engine)).mean())
+            regret = float(
+                kl_divergence(
+                    predictive, _probabilities(self.config, self.parameters(), sample.inputs, self.engine)
+                ).mean()
+            )
         self.loss_sum.zero_()
         self._last_row = self._timed_from = self.step
         self._clock = time.perf_counter()
@@ -419,13 +423,13 @@ def final_metrics(model: Transformer, recipe: Recipe, engine: Engine = "torch") 
         mean over `sequences` independent sequences (`…_se`), None where the start is stationary; and
         `log_loss_nats`.
     """
-    law = recipe.law(model.config.n_states)
+    law, weights = recipe.law(model.config.n_states), dict(model.named_parameters())
     last = _VALIDATION_BATCHES + _FINAL_BATCHES
     # One number for each sequence, a block of sequences at a time, so that memory stays flat.
     found: dict[str, list[NDArray[np.float64]]] = {"log_loss_nats": [], "regret_nats": [], "regret_late_nats": []}
     for first in range(_VALIDATION_BATCHES, last, _BATCHES_PER_BLOCK):
         sample, predictive = _held_out(law, recipe.length, first, min(first + _BATCHES_PER_BLOCK, last))
-        probabilities = _probabilities(model, sample.inputs, engine)
+        probabilities = _probabilities(model.config, weights, sample.inputs, engine)
         found["log_loss_nats"].append(log_loss(probabilities, sample.targets).mean(axis=1))
         if predictive is not None:
             regret = kl_divergence(predictive, probabilities)  # (N, T)
@@ -444,10 +448,10 @@ def _mean_and_se(values: NDArray[np.float64]) -> tuple[float, float]:
 def _held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
     """Return validation batches `first` to `last` − 1, and the Bayes predictive on them where that is add-α."""
     small = (last - first) * _HELD_OUT_BATCH * length <= _TOKENS_PER_DRAW
-    return (_remembered if small else _drawn)(law, length, first, last)
+    return (_remembered if small else _draw_held_out)(law, length, first, last)
 
 
-def _drawn(law: ChainLaw, length: int, first: int, last: int) -> Held:
+def _draw_held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
     batches = range(first, last)
     sample = sample_batches(batches, batch=_HELD_OUT_BATCH, length=length, law=law, seed=0, purpose="validation")
     if law.start != "uniform":
@@ -455,18 +459,23 @@ def _drawn(law: ChainLaw, length: int, first: int, last: int) -> Held:
     return sample, posterior_predictive(transition_counts(sample.inputs, law.n_states), law.concentration)
 
 
-_remembered = lru_cache(maxsize=12)(_drawn)  # what every row and every seed of a process is measured on
+_remembered = lru_cache(maxsize=12)(_draw_held_out)  # what every row and every seed of a process is measured on
 
 
-def _probabilities(model: Transformer, tokens: NDArray[np.int64], engine: Engine) -> NDArray[np.float64]:
+def _probabilities(
+    config: ModelConfig, weights: Mapping[str, Tensor], tokens: NDArray[np.int64], engine: Engine
+) -> NDArray[np.float64]:
     """Return the softmax of the model's logits, taken in float64, shape (N, T, K)."""
-    folded = fold(model).detach() if model.config.foldable else None
+    weights = {name: tensor.detach().cpu() for name, tensor in weights.items()}
+    folded = fold(weights) if config.foldable else None
     if engine == "kernel" and folded is not None:
         from icl_estimators.transformer.kernel import kernel_probabilities  # loads numba
 
         found = kernel_probabilities(folded, tokens)
         if found is not None:
             return found
+    model = Transformer(config)
+    model.load_state_dict(weights)
     parts = []
     with torch.inference_mode():
         for part in torch.from_numpy(tokens.copy()).split(_HELD_OUT_BATCH):
