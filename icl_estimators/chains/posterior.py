@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import psi
 
+from icl_estimators.divergences import sum_states
+
 __all__ = ["posterior_predictive", "posterior_kl_floor"]
 
 
@@ -32,8 +34,8 @@ def posterior_predictive(counts: NDArray[np.int32], concentration: float) -> NDA
     >>> posterior_predictive(np.array([0, 1, 1]), 1.0).tolist()
     [0.2, 0.4, 0.4]
     """
-    smoothed = counts + float(concentration)
-    return np.asarray(smoothed / smoothed.sum(axis=-1, keepdims=True))
+    smoothed = counts + np.float64(concentration)
+    return np.asarray(smoothed / sum_states(smoothed)[..., None])
 
 
 def posterior_kl_floor(counts: NDArray[np.int32], concentration: float) -> NDArray[np.float64]:
@@ -58,7 +60,7 @@ def posterior_kl_floor(counts: NDArray[np.int32], concentration: float) -> NDArr
     >>> float(posterior_kl_floor(np.zeros(3, dtype=np.int32), 1.0)).__round__(12)
     0.265278955335
     """
-    a = counts + float(concentration)
-    total = a.sum(axis=-1, keepdims=True)
+    a = counts + np.float64(concentration)
+    total = sum_states(a)[..., None]
     q = a / total
-    return np.asarray((q * (psi(a + 1.0) - psi(total + 1.0) - np.log(q))).sum(axis=-1))
+    return sum_states(q * (psi(a + 1.0) - psi(total + 1.0) - np.log(q)))

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from icl_estimators.divergences import sum_states
 from icl_estimators.validation import InputError
 
 __all__ = ["ContractError", "Estimator", "UnsupportedStates", "check_estimator", "check_predictions"]
@@ -117,9 +118,9 @@ def check_predictions(
         )
     # A NaN fails every comparison, so one pass over the sums finds NaN, inf and bad sums alike.
     with np.errstate(invalid="ignore"):
-        off = ~(np.abs(predictions.sum(axis=-1) - 1.0) <= tolerance)
-    bad = off | (predictions < 0.0).any(axis=-1)
-    if bad.any():
+        off = ~(np.abs(sum_states(predictions) - 1.0) <= tolerance)
+    if off.any() or predictions.min() < 0.0:
+        bad = off | (predictions < 0.0).any(axis=-1)
         sequence, position = (int(i) for i in np.argwhere(bad)[0])
         row = predictions[sequence, position]
         fault = (

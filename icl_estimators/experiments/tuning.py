@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from icl_estimators.chains import ChainLaw, posterior_predictive, sample_chains, transition_counts
+from icl_estimators.divergences import sum_states
 from icl_estimators.estimators.construction import induction_path
 
 __all__ = ["tune_gamma"]
@@ -59,7 +60,7 @@ def tune_gamma(law: ChainLaw, length: int, *, direct_path: bool, seed: int = 0) 
         logits = logits + (tokens[:, :, None] == np.arange(law.n_states))
 
     def risk(log_gamma: float) -> float:
-        return -float((target * log_softmax(np.exp(log_gamma) * logits, axis=-1)).sum(axis=-1).mean())
+        return -float(sum_states(target * log_softmax(np.exp(log_gamma) * logits, axis=-1)).mean())
 
     found = minimize_scalar(risk, bounds=_LOG_GAMMA_BOUNDS, method="bounded", options={"xatol": 1e-6})
     return float(np.exp(found.x))

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from icl_estimators.files import write_whole
 from icl_estimators.reporting.style import figure_style, label_line_ends, line_looks
 
-__all__ = ["kl_figure", "save_figure"]
+__all__ = ["kl_figure", "plain_log_axis", "save_figure"]
 
 
 def kl_figure(risk: pd.DataFrame, run: dict[str, Any]) -> Figure:
@@ -65,11 +66,7 @@ def kl_figure(risk: pd.DataFrame, run: dict[str, Any]) -> Figure:
         axes.set_xlabel("context length n (tokens read)")
         axes.set_ylabel("KL(truth ‖ estimate), nats")
         axes.set_title("Distance of the predicted next-token law from the true one")
-        plain = FuncFormatter(lambda value, position: f"{value:g}")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(plain)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_minor_formatter(FuncFormatter(_two_and_five))
+        plain_log_axis(axes)
         label_line_ends(axes, ends)
         figure.supxlabel(
             f"{options['chains']:,} fresh chains × {options['sequences_per_chain']} sequences, "
@@ -80,6 +77,14 @@ def kl_figure(risk: pd.DataFrame, run: dict[str, Any]) -> Figure:
             ha="left",
         )
     return figure
+
+
+def plain_log_axis(axes: Axes) -> None:
+    """Label both logarithmic axes with plain numbers: 0.1, 0.2, 0.5, 1."""
+    plain = FuncFormatter(lambda value, position: f"{value:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(plain)
+        axis.set_minor_formatter(FuncFormatter(_two_and_five))
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
