@@ -38,7 +38,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml constraints.txt $(SOURCES) | $(VENV)/bin/python
-	$(PIP) install --quiet -c constraints.txt .
+	$(PIP) install --quiet -c constraints.txt '.[report]'
 	touch $@
 
 $(VENV)/installed-test: $(VENV)/installed

@@ -22,6 +22,7 @@ from icl_estimators.options import (
     level,
     make_estimators,
     progress_reports,
+    report_formats,
     sampling_parent,
 )
 from icl_estimators.validation import InputError
@@ -67,6 +68,14 @@ def _parser() -> Parser:
     anew = parser.add_mutually_exclusive_group()
     anew.add_argument("--resume", action="store_true", help="go on with a run that was stopped, from its last block")
     anew.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    report = parser.add_mutually_exclusive_group()
+    report.add_argument(
+        "--report",
+        type=report_formats,
+        metavar="html,pdf",
+        help="what to make of the tables at the end (default: both, where the extra `report` is installed)",
+    )
+    report.add_argument("--no-report", action="store_true", help="the tables alone")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 
@@ -77,6 +86,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(arguments)
     observed = options.sequences is not None or options.dataset is not None
+    if options.report:
+        from icl_estimators.reporting.convert import require_packages
+
+        require_packages(options.report)  # before the work, not after it
     began = time.perf_counter()
     if options.resume and observed:
         raise InputError("--resume goes on with simulated studies; observed sequences take no time: leave it out")
@@ -94,21 +107,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
     paths = result.save(options.out, force=options.force)
     shutil.rmtree(options.out / "blocks", ignore_errors=True)  # the tables hold what was made of them
-    figure = options.out / "figures" / "kl"
-    if observed:
-        for stale in map(figure.with_suffix, (".svg", ".png")):  # of a study that was overwritten
-            if stale.is_file():
-                stale.unlink()
-    else:
-        from icl_estimators.reporting.figures import kl_figure, save_figure
-
-        paths += save_figure(kl_figure(result.risk, result.run), figure)
     if not options.quiet:
-        print(result.summary())
+        print(result.summary(), flush=True)
+    paths += _report(options)
+    if not options.quiet:
+        from icl_estimators.reporting.build import listed
+
         print("\nWrote")
-        for path in paths:
-            print(f"  {path}")
+        for line in listed(paths):
+            print(f"  {line}")
     return 0
+
+
+def _report(options: argparse.Namespace) -> list[Path]:
+    """Make the report that was asked for, or as much of it as can be made here."""
+    from icl_estimators.reporting.build import build_report, remove_report
+    from icl_estimators.reporting.convert import FORMATS, REMEDY, missing_packages
+
+    if options.no_report:
+        remove_report(options.out)
+        return []
+    formats = options.report or tuple(name for name in FORMATS if not missing_packages([name]))
+    paths = build_report(options.out, formats)
+    lacking = [] if options.report else missing_packages(FORMATS)
+    if lacking and not options.quiet:
+        left_out = " and ".join(f"report.{name}" for name in FORMATS if name not in formats)
+        _warn(f"{left_out} left out, for want of {' and '.join(lacking)}: {REMEDY}")
+    return paths
 
 
 def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
@@ -156,7 +181,8 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
     check_folder(options.out, {"options": identity}, force=options.force)
     if options.resume and (options.out / "run.json").exists():
         return None, []
-    require_writable(options.out / "figures")
+    if not options.no_report:
+        require_writable(options.out / "figures")
     kept = StudyBlocks(options.out, identity, resume=options.resume, force=options.force)
     with progress_reports(quiet=options.quiet) as (progress, notice):
         try:

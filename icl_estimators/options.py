@@ -31,6 +31,7 @@ __all__ = [
     "make_estimators",
     "natural",
     "progress_reports",
+    "report_formats",
     "sampling_parent",
 ]
 
@@ -132,6 +133,21 @@ def concentration(text: str) -> float:
 def level(text: str) -> float:
     """Parse a confidence level strictly between 0 and 1."""
     return _number(text, float, probability_level, "the level")
+
+
+def report_formats(text: str) -> tuple[str, ...]:
+    """Parse the formats of a report, separated by commas.
+
+    Examples
+    --------
+    >>> report_formats("pdf,html")
+    ('pdf', 'html')
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in ("html", "pdf"):
+            raise argparse.ArgumentTypeError(f"{name!r} is not a format of the report: html or pdf")
+    return names
 
 
 def estimator_parent() -> Parser:

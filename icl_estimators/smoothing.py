@@ -141,8 +141,8 @@ def _names(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
 
 def _figures(result: Smoothing, folder: Path) -> list[Path]:
     """Draw what the tables allow, and remove what an earlier study left under the same names."""
-    from icl_estimators.reporting.figures import save_figure
-    from icl_estimators.reporting.smoothing_figures import mechanism_figure, prediction_figure, pseudo_count_figure
+    from icl_estimators.reporting.figures.saving import save_figure
+    from icl_estimators.reporting.figures.smoothing import mechanism_figure, prediction_figure, pseudo_count_figure
 
     paths: list[Path] = []
     stems = {name: folder / name for name in ("pseudo_count", "prediction", "mechanism")}
@@ -159,7 +159,7 @@ def _figures(result: Smoothing, folder: Path) -> list[Path]:
         if name in drawn:
             paths += save_figure(drawn[name], stem)
         else:
-            for stale in (stem.with_suffix(".svg"), stem.with_suffix(".png")):
+            for stale in (stem.with_suffix(".svg"), stem.with_suffix(".pdf")):
                 stale.unlink(missing_ok=True)
     return paths
 

@@ -28,10 +28,11 @@ Python = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parents[1]
 RULES = "construction,construction-softmax,bigram,add-one"
-QUICK = (
+DESIGN = (
     *("--estimators", RULES, "--chains", "60", "--sequences-per-chain", "2", "--length", "6"),
     *("--decomposition-chains", "10", "--decomposition-sequences", "4"),
 )
+QUICK = (*DESIGN, "--no-report")  # tests of the report are in test_report.py
 trained = pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no trained model ships for three states")
 
 MODULE = """
@@ -124,9 +125,8 @@ def test_it_writes_its_folder_and_ends_with_the_paths(tmp_path: Path, capsys: py
     head, _, listing = printed.out.partition("\n\nWrote\n")
     assert head.startswith("60 chains × 2 sequences × 6 tokens; K = 3, α = 1, uniform start, seed 0")
     paths = [Path(line.strip()) for line in listing.splitlines()]
-    tables = ["risk", "decomposition", "signed_bias", "differences", "smoothing"]
-    tables += ["attention", "attention_example", "checks"]
-    expected = [*(f"{name}.csv" for name in tables), "run.json", "figures/kl.svg", "figures/kl.png"]
+    tables = ["risk", "decomposition", "signed_bias", "differences", "smoothing", "attention", "attention_example"]
+    expected = [*(f"{name}.csv" for name in (*tables, "checks")), "run.json"]
     assert paths == [out / name for name in expected]
     assert sorted(contents(out)) == sorted(expected)
 
@@ -310,7 +310,7 @@ def test_where_it_cannot_write_is_found_before_the_work(
         assert "cannot write to" in refused(main, *QUICK, *data, "--out", str(tmp_path / "file" / "below"))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "figures").write_text("mine")
-    assert "is a file, not a folder" in refused(main, *QUICK, "--out", str(tmp_path / "out"))
+    assert "is a file, not a folder" in refused(main, *DESIGN, "--out", str(tmp_path / "out"))
     assert (tmp_path / "file").read_text() == (tmp_path / "out" / "figures").read_text() == "mine"
 
 
@@ -336,9 +336,9 @@ def test_a_broken_record_is_another_study(refused: Refused, tmp_path: Path) -> N
 
 def test_observed_series_leave_nothing_of_an_overwritten_study(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path), "--quiet"]
-    assert main([*QUICK, *out]) == 0
+    assert main([*DESIGN, "--report", "html", *out]) == 0
     (tmp_path / "figures" / "mine.svg").write_text("mine")
-    assert main(["--dataset", "elnino", "--estimators", "add-one", *out, "--force"]) == 0
+    assert main(["--dataset", "elnino", "--estimators", "add-one", "--no-report", *out, "--force"]) == 0
     assert sorted(contents(tmp_path)) == ["figures/mine.svg", "risk.csv", "run.json"]
 
 
@@ -349,7 +349,7 @@ def test_el_nino_has_its_known_losses(tmp_path: Path, capsys: pytest.CaptureFixt
         "add-one": 0.66077,
         "add-constant:2": 0.66946,
     }
-    assert main(["--dataset", "elnino", "--estimators", ",".join(losses), "--out", str(tmp_path)]) == 0
+    assert main(["--dataset", "elnino", "--estimators", ",".join(losses), "--out", str(tmp_path), "--no-report"]) == 0
     risk = pd.read_csv(tmp_path / "risk.csv").set_index("estimator")
     for name, loss in losses.items():
         assert risk.estimate[name] == pytest.approx(loss, abs=5e-6)
@@ -363,7 +363,7 @@ def test_el_nino_has_its_known_losses(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_bayes_on_observed_sequences_is_what_concentration_says(tmp_path: Path) -> None:
     options = ["--dataset", "elnino", "--estimators", "bayes,add-constant:0.3", "--concentration", "0.3"]
-    assert main([*options, "--out", str(tmp_path), "--quiet"]) == 0
+    assert main([*options, "--out", str(tmp_path), "--quiet", "--no-report"]) == 0
     risk = pd.read_csv(tmp_path / "risk.csv").set_index("estimator")
     assert risk.estimate["bayes"] == risk.estimate["add-constant:0.3"]
 
@@ -373,7 +373,7 @@ def test_a_file_of_sequences_has_clustered_intervals(tmp_path: Path) -> None:
     lines = ["".join(rng.choice(list("ABC"), size=size)) for size in (20, 35, 28, 40)]
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     options = ["--sequences", str(tmp_path / "lines.txt"), "--estimators", "add-one", "--length", "10"]
-    assert main([*options, "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert main([*options, "--out", str(tmp_path / "out"), "--quiet", "--no-report"]) == 0
     risk = pd.read_csv(tmp_path / "out" / "risk.csv", keep_default_na=False, na_values={"se": [""]})
     assert risk.estimator.tolist() == ["add-one", "add-one:window=10"]
     assert (risk.se > 0).all()
@@ -387,7 +387,7 @@ def test_another_file_of_the_same_name_is_another_study(refused: Refused, tmp_pa
     for folder, text in (("a", "ABBA\nABAB\n"), ("b", "ABAA\nABAB\n")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "lines.txt").write_text(text)
-    options = ["--estimators", "add-one", "--out", str(tmp_path / "out"), "--quiet"]
+    options = ["--estimators", "add-one", "--out", str(tmp_path / "out"), "--quiet", "--no-report"]
     assert main(["--sequences", str(tmp_path / "a" / "lines.txt"), *options]) == 0
     line = refused(main, "--sequences", str(tmp_path / "b" / "lines.txt"), *options)
     assert "another study (data_sha256: " in line
@@ -399,7 +399,7 @@ def test_sequences_may_come_from_a_pipe(tmp_path: Path) -> None:
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text("ABBA\nBABA\n"))
     writer.start()
     options = ["--sequences", str(tmp_path / "pipe"), "--estimators", "add-one", "--out", str(tmp_path / "out")]
-    assert main([*options, "--quiet"]) == 0
+    assert main([*options, "--quiet", "--no-report"]) == 0
     writer.join()
     run = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     assert run["inputs"] == {}
@@ -433,7 +433,7 @@ def test_hostile_designs_end_well(options: list[str], tmp_path: Path, capsys: py
 def test_it_runs_as_a_module_without_warnings(python: Python, tmp_path: Path) -> None:
     done = python("-W", "error", "-m", "icl_estimators.evaluate", *QUICK, "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("kl.png\n")
+    assert done.stdout.endswith("run.json\n")
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
@@ -493,7 +493,12 @@ def wait(done: Callable[[], bool], seconds: float = 30) -> bool:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_chains_nor_pass_its_budget(tmp_path: Path) -> None:
     """The seed's question at 50,000 chains, in well under 1.5 GiB."""
-    options = ["--estimators", "construction,construction-softmax,bigram,add-one,unigram,uniform", "--quiet"]
+    options = [
+        "--estimators",
+        "construction,construction-softmax,bigram,add-one,unigram,uniform",
+        "--quiet",
+        "--no-report",
+    ]
     code = (
         "import resource, sys\nfrom icl_estimators.evaluate import main\nmain(sys.argv[1:])\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"

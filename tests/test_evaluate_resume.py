@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DESIGN = ["--estimators", "construction-softmax,bigram,add-one", "--chains", "1200", "--sequences-per-chain", "10"]
-DESIGN += ["--length", "20", "--decomposition-chains", "100", "--decomposition-sequences", "16"]
+DESIGN += ["--length", "20", "--decomposition-chains", "100", "--decomposition-sequences", "16", "--no-report"]
 
 
 def start(out: Path, *more: str) -> subprocess.Popen[str]:

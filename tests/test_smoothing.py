@@ -42,7 +42,7 @@ def test_a_run_leaves_tables_figures_and_a_record(tmp_path: Path, capsys: pytest
     assert errors == ""
     assert "Which pseudo-count α each estimator acts like" in text
     assert "What a rule leaves over" in text
-    for name in ("smoothing.csv", "run.json", "figures/pseudo_count.svg", "figures/prediction.png"):
+    for name in ("smoothing.csv", "run.json", "figures/pseudo_count.svg", "figures/prediction.pdf"):
         assert (out / name).is_file(), name
         assert str(out / name) in text
     assert not (out / "interventions.csv").exists()

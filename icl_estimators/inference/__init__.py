@@ -38,6 +38,7 @@ from icl_estimators.inference.proportions import proportion_intervals, wilson_li
 from icl_estimators.inference.pseudo_count import PseudoCount, fit_pseudo_count
 from icl_estimators.inference.pseudo_count_seeds import SeedSpread, pseudo_count_seeds
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
+from icl_estimators.inference.readout_floor import ReadoutFloor, readout_floor
 from icl_estimators.inference.seeds import two_way_intervals
 from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN, signed_bias_moments
 from icl_estimators.inference.smoothing_families import FAMILIES, smoothing_family
@@ -74,6 +75,7 @@ __all__ = [
     "PseudoCountDifference",
     "PseudoCountMoments",
     "RatioMoments",
+    "ReadoutFloor",
     "SeedSpread",
     "TrainingVariance",
     "agreement_check",
@@ -98,6 +100,7 @@ __all__ = [
     "pseudo_count_seeds",
     "rao_blackwell_factors",
     "ratio_intervals",
+    "readout_floor",
     "required_chains",
     "signed_bias_moments",
     "simultaneous_band",

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import cycle
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection, QuadMesh
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-__all__ = ["figure_style", "label_line_ends", "line_looks"]
+__all__ = [
+    "DIVERGING",
+    "MUTED",
+    "SEQUENTIAL",
+    "WIDTH",
+    "LineEnd",
+    "Look",
+    "figure_style",
+    "heat_map",
+    "label_line_ends",
+    "line_looks",
+    "plain_log_axis",
+    "readable",
+    "wrap_name",
+]
+
+WIDTH = 6.5
+"""Inches: a figure fills the text block of an A4 page at its natural size."""
+
+MUTED = "#5F5F5F"
+"""For what is drawn to compare with: floors, chance, zero."""
+
+SEQUENTIAL = "Blues"
+DIVERGING = "RdBu_r"
+"""Colour maps that colour-blind readers can order."""
 
 # Okabe & Ito (2008); yellow is left out, too faint on white.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B4C9A", "#7F7F7F")
@@ -25,77 +56,191 @@ _FIXED = {
     "unigram": "#56B4E9",
     "uniform": "#7F7F7F",
 }
+_STYLES = ("-", "--", ":", "-.")
 _RC: Any = {
-    "figure.dpi": 110,
+    "figure.dpi": 100,
+    "figure.facecolor": "white",
     "figure.constrained_layout.use": True,
-    "font.size": 10,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 11,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
     "axes.grid": True,
     "grid.alpha": 0.25,
     "grid.linewidth": 0.6,
     "lines.linewidth": 1.6,
     "svg.fonttype": "path",
     "svg.hashsalt": "icl-estimators",
+    "pdf.fonttype": 42,
     "axes.unicode_minus": True,
 }
+_LABEL_SIZE = 9.0
+_LABEL_X = 1.035  # in the axes' width
+
+
+class Look(NamedTuple):
+    """How a line is drawn."""
+
+    colour: str
+    style: str = "-"
+
+
+class LineEnd(NamedTuple):
+    """Where a line ends, in data coordinates, and what it is called."""
+
+    x: float
+    y: float
+    name: str
+    colour: str
 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
     """Draw without a display in the project's style, and leave matplotlib as it was."""
-    with mpl.rc_context(_RC):
+    with mpl.rc_context():
+        mpl.rcdefaults()  # whatever the user's own style says
+        mpl.rcParams.update(_RC)
         yield
 
 
-def line_looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return (colour, line style) by estimator; the known ones always look the same."""
-    looks: dict[str, tuple[str, str]] = {}
-    spare = [colour for colour in _PALETTE if colour not in {_FIXED.get(name) for name in names}] or list(_PALETTE)
-    unknown = 0
+def line_looks(names: Sequence[str]) -> dict[str, Look]:
+    """Return the look of each estimator's line; the known ones always look the same.
+
+    Examples
+    --------
+    >>> line_looks(["add-one", "mine"])["add-one"]
+    Look(colour='#000000', style='-')
+    """
+    looks: dict[str, Look] = {}
+    taken = {Look(_FIXED[name]) for name in names if name in _FIXED}
+    free = (Look(colour, style) for style in _STYLES for colour in _PALETTE)
+    spare = cycle(look for look in free if look not in taken)
     for name in names:
-        if name in _FIXED:
-            looks[name] = _FIXED[name], "-"
-        else:
-            looks[name] = spare[unknown % len(spare)], ("-", "--", ":", "-.")[unknown // len(spare) % 4]
-            unknown += 1
+        looks[name] = Look(_FIXED[name]) if name in _FIXED else next(spare)
     return looks
 
 
-def label_line_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], *, gap: float = 0.045) -> None:
+def heat_map(axes: Axes, values: np.ndarray[Any, Any], colours: str, low: float, high: float) -> QuadMesh:
+    """Draw a matrix, the first row on top, with white lines between its cells; NaN stays empty."""
+    n_rows, n_columns = values.shape
+    steps = mpl.colormaps[colours].resampled(64)  # a colour bar has a rectangle for each
+    mesh = axes.pcolormesh(np.ma.masked_invalid(values), cmap=steps, vmin=low, vmax=high)
+    axes.hlines(np.arange(1, n_rows), 0, n_columns, colors="white", linewidth=0.7)
+    axes.vlines(np.arange(1, n_columns), 0, n_rows, colors="white", linewidth=0.7)
+    axes.set_xlim(0, n_columns)
+    axes.set_ylim(n_rows, 0)
+    axes.set_aspect("equal")
+    axes.tick_params(length=0)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return mesh
+
+
+def readable(colour: str, contrast: float = 4.5) -> str:
+    """Darken a colour until text in it has enough contrast with white (WCAG 2.2).
+
+    Examples
+    --------
+    >>> readable("#000000"), readable("#56B4E9")
+    ('#000000', '#3C7DA2')
+    """
+    rgb = np.array(to_rgb(colour))
+    while 1.05 / (_luminance(rgb) + 0.05) < contrast:
+        rgb = rgb * 0.97
+    return to_hex((float(rgb[0]), float(rgb[1]), float(rgb[2]))).upper()
+
+
+def _luminance(rgb: np.ndarray[Any, Any]) -> float:
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
+
+
+def wrap_name(name: str, width: int = 22) -> str:
+    """Break a long name into lines, at its punctuation where it can.
+
+    Examples
+    --------
+    >>> wrap_name("construction-softmax:direct_path=false").split("\\n")
+    ['construction-softmax', ':direct_path=false']
+    """
+    head, bracket, rest = name.partition(" (")
+    if bracket and len(name) > width:
+        return f"{wrap_name(head, width)}\n{wrap_name(f'({rest}', width)}"
+    lines: list[str] = []
+    for part in re.split(r"(?<=[\s-])|(?=[:=/])", name):
+        if lines and len(lines[-1]) + len(part.rstrip()) <= width:
+            lines[-1] += part
+        else:
+            lines += textwrap.wrap(part, width, drop_whitespace=False) if part.strip() else []
+    return "\n".join(line.strip() for line in lines)
+
+
+def plain_log_axis(axis: Axis, *, minor: bool = True) -> None:
+    """Label a logarithmic axis with plain numbers, at 1, 2 and 5 of each decade unless it spans many."""
+    low, high = sorted(axis.get_view_interval())
+    subs = (1.0, 2.0, 5.0) if high / low < 2e3 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=20))
+    axis.set_minor_locator(LogLocator(subs=tuple(range(1, 10)), numticks=40) if minor else NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def label_line_ends(axes: Axes, ends: Sequence[LineEnd], *, size: float = _LABEL_SIZE) -> None:
     """Write each line's name beside its end, pushed apart so that none overlaps.
 
     Parameters
     ----------
     axes : Axes
         With its final limits and scales.
-    ends : sequence of (x, y, name, colour)
-        In data coordinates.
-    gap : float
-        Least distance of two labels, as a share of the axes' height.
+    ends : sequence of LineEnd
+    size : float
+        Font size in points.
     """
+    if not ends:
+        return
     to_axes = axes.transData + axes.transAxes.inverted()
-    placed = sorted((*to_axes.transform((x, y)), name, colour) for x, y, name, colour in ends)
-    placed.sort(key=lambda item: item[1])
-    heights = np.array([item[1] for item in placed])
-    for _ in range(200):  # relax: neighbours that are too close push each other apart
-        for low in range(len(heights) - 1):
-            lack = gap - (heights[low + 1] - heights[low])
-            if lack > 1e-9:
-                heights[low] -= lack / 2
-                heights[low + 1] += lack / 2
-    for (x, y, name, colour), height in zip(placed, heights, strict=True):
-        axes.annotate(
+    bottom, top = axes.get_ylim()
+    ends = [end._replace(y=min(max(end.y, bottom), top)) for end in ends]
+    placed = sorted(ends, key=lambda end: to_axes.transform((end.x, end.y))[1])
+    names = [wrap_name(end.name) for end in placed]
+    points = axes.get_window_extent().height * 72.0 / axes.figure.dpi
+    tall = np.array([1.25 * size * (name.count("\n") + 1) for name in names]) / points
+    heights = np.array([float(to_axes.transform((end.x, end.y))[1]) for end in placed])
+    heights = _pushed_apart(heights, tall)
+    leaders = []
+    for end, name, height in zip(placed, names, heights, strict=True):
+        axes.text(
+            _LABEL_X,
+            height,
             name,
-            xy=(x, y),
-            xycoords="axes fraction",
-            xytext=(1.03, height),
-            textcoords="axes fraction",
-            color=colour,
+            transform=axes.transAxes,
+            color=readable(end.colour),
             va="center",
-            fontsize=9,
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6, "shrinkA": 0, "shrinkB": 2},
+            fontsize=size,
+            linespacing=1.05,
         )
+        start = to_axes.transform((end.x, end.y))
+        leaders.append([(float(start[0]), float(start[1])), (_LABEL_X - 0.006, float(height))])
+    colours = [end.colour for end in placed]
+    lines = LineCollection(leaders, colors=colours, linewidths=0.6, alpha=0.6, transform=axes.transAxes, clip_on=False)
+    axes.add_collection(lines, autolim=False)
+
+
+def _pushed_apart(centres: np.ndarray[Any, Any], tall: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Move sorted centres as little as possible, so that boxes of these heights do not overlap."""
+    centres = centres.copy()
+    for _ in range(500):
+        gaps = centres[1:] - centres[:-1] - (tall[1:] + tall[:-1]) / 2
+        if (gaps >= -1e-6).all():
+            break
+        for low in np.flatnonzero(gaps < -1e-6):
+            lack = (tall[low + 1] + tall[low]) / 2 - (centres[low + 1] - centres[low])
+            centres[low] -= lack / 2
+            centres[low + 1] += lack / 2
+    return centres

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from icl_estimators.reporting.figures import plain_log_axis
-from icl_estimators.reporting.style import figure_style, label_line_ends, line_looks
+from icl_estimators.reporting.style import LineEnd, Look, figure_style, label_line_ends, line_looks, plain_log_axis
 
 __all__ = ["mechanism_figure", "prediction_figure", "pseudo_count_figure"]
 
@@ -20,14 +19,14 @@ Array = NDArray[np.float64]
 
 _FEW_CHAINS = r"only \d+ chains"
 _LOOKS = {
-    "intact": ("#0072B2", "-"),
-    "previous-token": ("#56B4E9", "-"),
-    "exact-match": ("#E69F00", "-"),
-    "exact-attention": ("#D55E00", "-"),
-    "no-direct-path": ("#7F7F7F", "-"),
-    "read-out-half": ("#CC79A7", "--"),
-    "read-out-double": ("#CC79A7", ":"),
-    "exact-attention-read-out-double": ("#D55E00", ":"),
+    "intact": Look("#0072B2", "-"),
+    "previous-token": Look("#56B4E9", "-"),
+    "exact-match": Look("#E69F00", "-"),
+    "exact-attention": Look("#D55E00", "-"),
+    "no-direct-path": Look("#7F7F7F", "-"),
+    "read-out-half": Look("#CC79A7", "--"),
+    "read-out-double": Look("#CC79A7", ":"),
+    "exact-attention-read-out-double": Look("#D55E00", ":"),
 }
 
 
@@ -74,7 +73,8 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any]) -> Figure:
         axes.set_xlabel("visits n_v: transitions out of the current token so far")
         axes.set_ylabel("pseudo-count α that it acts like")
         axes.set_title("Which add-α rule an estimator acts like, by how often the current token was left")
-        plain_log_axis(axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            plain_log_axis(axis)
         label_line_ends(axes, ends)
         left_out = f"; not drawn: {', '.join(absent)}" if absent else ""
         _caption(figure, options, left_out)
@@ -175,7 +175,8 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any]) -> Figure
             axes.set_yscale("log")
             axes.set_xlim(1, max([2.0, *(end[0] for end in ends)]))
             axes.set_xlabel("visits n_v: transitions out of the current token so far")
-            plain_log_axis(axes)
+            for axis in (axes.xaxis, axes.yaxis):
+                plain_log_axis(axis)
         if ends:
             label_line_ends(right, ends)
         figure.suptitle(
@@ -195,15 +196,13 @@ def _drawable(rows: pd.DataFrame, column: str, *, above_zero: bool) -> pd.DataFr
     return drawn.sort_values("value")
 
 
-def _line(
-    axes: Axes, rows: pd.DataFrame, column: str, name: str, colour: str, style: str
-) -> tuple[float, float, str, str]:
+def _line(axes: Axes, rows: pd.DataFrame, column: str, name: str, colour: str, style: str) -> LineEnd:
     """Draw a line with its interval; return where it ends."""
     x, y = rows["value"].to_numpy(), rows[column].to_numpy(dtype=float)
     low, high = (rows[side].to_numpy(dtype=float) for side in ("ci_low", "ci_high"))
     axes.plot(x, y, color=colour, linestyle=style, marker="." if len(x) < 3 else None)
     axes.fill_between(x, np.maximum(np.nan_to_num(low, nan=0.0), 1e-12), high, color=colour, alpha=0.2, linewidth=0)
-    return float(x[-1]), float(y[-1]), name, colour
+    return LineEnd(float(x[-1]), float(y[-1]), name, colour)
 
 
 def _panel(

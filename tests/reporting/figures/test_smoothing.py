@@ -7,8 +7,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from icl_estimators.experiments.smoothing import Smoothing, effective_smoothing
-from icl_estimators.reporting.figures import save_figure
-from icl_estimators.reporting.smoothing_figures import mechanism_figure, prediction_figure, pseudo_count_figure
+from icl_estimators.reporting.figures.saving import save_figure
+from icl_estimators.reporting.figures.smoothing import mechanism_figure, prediction_figure, pseudo_count_figure
 from icl_estimators.resources import shipped_checkpoint
 
 NAMES = ["construction-softmax:2.2:direct_path=false", "bigram", "unigram"]
@@ -36,7 +36,7 @@ def test_pseudo_counts_are_lines_on_logarithmic_axes_beside_the_add_one_line(fou
     np.testing.assert_array_equal(unigram.get_xdata(), rows.value.astype(int)[: len(unigram.get_xdata())])
     np.testing.assert_array_equal(unigram.get_ydata(), rows.estimate[: len(unigram.get_ydata())])
     assert any(list(line.get_ydata()) == [1.0, 1.0] for line in axes.get_lines())
-    labels = {text.get_text() for text in axes.texts}
+    labels = {text.get_text().replace("\n", "") for text in axes.texts}
     assert {"unigram", "add-one", NAMES[0]} <= labels
     assert "not drawn: bigram (0)" in figure.get_supxlabel()
 
@@ -67,7 +67,7 @@ def test_mechanism_has_a_line_for_each_intervention(tmp_path: Path) -> None:
     assert len(left.get_lines()) == names + 1  # and the add-one line
     assert len(right.get_lines()) == names
     assert "transformer" in figure.get_suptitle()
-    assert [path.suffix for path in save_figure(figure, tmp_path / "mechanism")] == [".svg", ".png"]
+    assert [path.suffix for path in save_figure(figure, tmp_path / "mechanism")] == [".svg", ".pdf"]
 
 
 @trained

@@ -1,0 +1,41 @@
+"""The report of a study, built again from its tables alone: ``python -m icl_estimators.report DIR``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from icl_estimators.options import Parser, command
+
+__all__ = ["main"]
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m icl_estimators.report",
+        description="Build the report of a study from the tables in its folder: report.md and figures/, and of these "
+        "report.html\nand report.pdf. The same tables give the same bytes.",
+        epilog="example: python -m icl_estimators.report icl-results",
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that evaluate wrote")
+    parser.add_argument("--html", action="store_true", help="the HTML page (default: both)")
+    parser.add_argument("--pdf", action="store_true", help="the PDF (default: both)")
+    return parser
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Build the report and print what was written; return the exit status."""
+    options = _parser().parse_args(argv)
+    from icl_estimators.reporting.build import build_report, listed
+    from icl_estimators.reporting.convert import FORMATS
+
+    wanted = tuple(name for name in FORMATS if getattr(options, name)) or FORMATS
+    for line in listed(build_report(options.folder, wanted)):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

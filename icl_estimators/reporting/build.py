@@ -1,0 +1,141 @@
+"""From a study's folder to its report: report.md and figures/, then report.html and report.pdf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from icl_estimators.files import write_whole
+from icl_estimators.reporting.convert import require_packages, write_html, write_pdf
+from icl_estimators.reporting.figures.saving import save_figure
+from icl_estimators.reporting.markdown import Page, code, escape
+from icl_estimators.reporting.numbers import counted
+from icl_estimators.reporting.results import Results, read_results
+from icl_estimators.reporting.sections import answer, bias, design, mechanism, observed, risk, smoothing, trust
+
+__all__ = ["SECTIONS", "build_report", "listed", "remove_report", "report_page", "write_report"]
+
+SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
+    answer.add_answer,
+    observed.add_log_loss,
+    design.add_design,
+    risk.add_kl,
+    risk.add_regret,
+    risk.add_infinite,
+    risk.add_differences,
+    risk.add_runs,
+    smoothing.add_smoothing,
+    bias.add_decomposition,
+    bias.add_signed_bias,
+    mechanism.add_attention,
+    mechanism.add_circuit,
+    trust.add_checks,
+    trust.add_provenance,
+    trust.add_definitions,
+)
+"""What a report has, in order; each adds nothing where its tables are not there."""
+
+_WRITERS = {"html": write_html, "pdf": write_pdf}
+
+
+def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list[Path]:
+    """Build the report of a study from the tables in its folder alone.
+
+    Parameters
+    ----------
+    folder : Path
+        What ``evaluate`` wrote.
+    formats : iterable of {"html", "pdf"}
+        Beside report.md and the figures, which are always written.
+
+    Returns
+    -------
+    list of Path
+        report.md, figures, and the formats asked for.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no study, a table cannot be read, or a package is missing.
+    """
+    formats = tuple(formats)
+    require_packages(formats)
+    results = read_results(folder)
+    title, page = report_page(results)
+    remove_report(folder)
+    return write_report(page, title, folder / "report.md", formats)
+
+
+def report_page(results: Results) -> tuple[str, Page]:
+    """Return the title and the page of a study's report."""
+    page = Page()
+    options = results.options
+    count = counted(len(options["estimators"]), "estimator")
+    if results.observed:
+        title = f"Which rule predicts {options['data']} best? {count}"
+        subtitle = f"{counted(options['n_predictions'], 'prediction')} of {escape(str(options['data']))}"
+    else:
+        title = f"Which estimator is it? {count} on {counted(options['chains'], 'fresh Markov chain')}"
+        subtitle = (
+            f"{counted(options['chains'], 'chain')} × {counted(options['sequences_per_chain'], 'sequence')} × "
+            f"{counted(options['length'], 'token')}, K = {options['states']} states, α = {options['concentration']:g}, "
+            f"{options['start']} start, seed {options['seed']}"
+        )
+    page.text(f"# {escape(title)}", f"{subtitle}. Built from the tables beside it by {code('icl-estimators')}.")
+    for add in SECTIONS:
+        add(page, results)
+    page.heading("References", "references")
+    page.text("::: {#refs}\n:::")
+    return title, page
+
+
+def write_report(
+    page: Page, title: str, markdown: Path, formats: Sequence[str], references: Path | None = None
+) -> list[Path]:
+    """Write a page, its figures, and what is made of them; return the paths.
+
+    Parameters
+    ----------
+    page : Page
+    title : str
+    markdown : Path
+        Where the Markdown goes; figures go to ``figures/`` beside it.
+    formats : sequence of {"html", "pdf"}
+    references : Path, optional
+        CSL JSON; by default the package's own.
+    """
+    with write_whole(markdown) as temporary:
+        temporary.write_text(page.markdown(), encoding="utf-8", newline="\n")
+    paths = [markdown]
+    for picture in page.pictures:
+        paths += save_figure(picture.figure, markdown.parent / "figures" / picture.stem)
+    return paths + [_WRITERS[name](markdown, title, references) for name in formats]
+
+
+def listed(paths: Iterable[Path]) -> list[str]:
+    """Return paths for printing, all figures of a folder on one line.
+
+    Examples
+    --------
+    >>> listed([Path("out/risk.csv"), Path("out/figures/kl.svg"), Path("out/figures/kl.pdf")])
+    ['out/risk.csv', 'out/figures/*.svg, *.pdf']
+    """
+    lines = (str(path.parent / "*.svg, *.pdf") if path.parent.name == "figures" else str(path) for path in paths)
+    return list(dict.fromkeys(lines))
+
+
+def remove_report(folder: Path) -> None:
+    """Remove a report and the figures that it shows, so that none of an earlier study is left beside new tables."""
+    markdown = folder / "report.md"
+    if markdown.is_file():
+        for line in markdown.read_text(encoding="utf-8").splitlines():
+            _, found, rest = line.partition("](figures/")
+            stem = rest.partition(".svg)")[0]
+            if found and stem and "/" not in stem:
+                for suffix in ("svg", "pdf"):
+                    (folder / "figures" / f"{stem}.{suffix}").unlink(missing_ok=True)
+    with suppress(OSError):  # another's file is in it, or it is not there
+        (folder / "figures").rmdir()
+    for suffix in ("md", "html", "pdf"):
+        (folder / f"report.{suffix}").unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""The figures of a report, each made from the rows of its table."""

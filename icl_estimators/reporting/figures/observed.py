@@ -1,0 +1,31 @@
+"""Log loss on observed sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icl_estimators.reporting.results import Results, records
+from icl_estimators.reporting.style import WIDTH, figure_style, line_looks, wrap_name
+
+__all__ = ["log_loss_figure"]
+
+
+def log_loss_figure(results: Results) -> Figure:
+    """Draw each estimator's mean log loss, the lowest first, with its interval where there is one."""
+    rows = results.tables["risk"].query("metric == 'log_loss_nats'")
+    rows = rows[np.isfinite(rows["estimate"])].sort_values("estimate", kind="stable")
+    looks = line_looks([name.partition(":window=")[0] for name in rows["estimator"]])
+    with figure_style():
+        figure = Figure(figsize=(WIDTH, 0.7 + 0.3 * max(3, len(rows))))
+        axes = figure.add_subplot()
+        for place, row in enumerate(records(rows)):
+            colour = looks[row["estimator"].partition(":window=")[0]].colour
+            axes.plot(row["estimate"], place, "o", color=colour, markersize=5)
+            if np.isfinite(row["ci_low"]):
+                axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=1.6)
+        axes.set_yticks(range(len(rows)), [wrap_name(name, 44) for name in rows["estimator"]])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(False, axis="y")
+        axes.set_xlabel("log loss per prediction, nats")
+    return figure

@@ -1,0 +1,216 @@
+"""A study read back from its folder: the tables and run.json, and the few things every section asks of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, TEXT_COLUMNS
+from icl_estimators.validation import InputError
+
+__all__ = ["Results", "read_results", "read_table", "records"]
+
+_ZERO = 1e-12  # a regret that is 0 up to rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What one study found.
+
+    Attributes
+    ----------
+    tables : mapping of str to DataFrame
+        By file stem; only those that the folder has. Label columns are text, the others float64.
+    run : dict
+        run.json.
+    """
+
+    tables: Mapping[str, pd.DataFrame]
+    run: dict[str, Any]
+
+    def __contains__(self, table: object) -> bool:
+        return table in self.tables
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The design, as run.json keeps it."""
+        options: dict[str, Any] = self.run["options"]
+        return options
+
+    @property
+    def observed(self) -> bool:
+        """Whether the data are observed sequences, without a known truth."""
+        return "data" in self.options
+
+    @property
+    def length(self) -> int:
+        """T."""
+        return int(self.options["length"])
+
+    @property
+    def level_text(self) -> str:
+        """The confidence level, as in "95 %", on one line."""
+        return f"{100 * self.options['level']:g}\N{NO-BREAK SPACE}%"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Estimators in the order of risk.csv; of several training runs both the runs and their mean."""
+        return tuple(dict.fromkeys(self.tables["risk"]["estimator"]))
+
+    @cached_property
+    def curves(self) -> tuple[str, ...]:
+        """Estimators that are drawn: of several training runs their mean alone."""
+        left_out = {*self.options.get("checkpoints", ()), *(f"{recipe}:recipe" for recipe in self.recipes)}
+        return tuple(name for name in self.names if name not in left_out)
+
+    @cached_property
+    def recipes(self) -> dict[str, tuple[str, ...]]:
+        """The training runs of each recipe of which there are several."""
+        recipes: dict[str, tuple[str, ...]] = {}
+        for run in self.options.get("checkpoints", ()):
+            recipe = run.rpartition(":")[0]
+            recipes[recipe] = (*recipes.get(recipe, ()), run)
+        return recipes
+
+    @property
+    def exact_posterior(self) -> bool:
+        """Whether regret is defined: fresh chains with a uniform first token."""
+        return not self.observed and self.options["start"] == "uniform"
+
+    @cached_property
+    def bayes(self) -> tuple[str, ...]:
+        """Estimators whose regret is 0 at every context length: they are the Bayes rule of this study."""
+        if not self.exact_posterior:
+            return ()
+        regret = self.tables["risk"].query("metric == 'regret_nats'").groupby("estimator", sort=False)["estimate"]
+        return tuple(str(name) for name, values in regret if (values.abs() <= _ZERO).all())
+
+    @cached_property
+    def subject(self) -> str | None:
+        """Whom the report is about: the trained model (of several runs their mean), else no one."""
+        trained = (*self.recipes, *self.options.get("weights", ()))
+        return trained[0] if trained else None
+
+    def display(self, name: str) -> str:
+        """Return the name a reader sees: the Bayes rule is marked, the mean of several runs too."""
+        if name in self.bayes:
+            return f"{name} (Bayes)" if name != "bayes" else name
+        if name in self.recipes:
+            return f"{name} (mean of {len(self.recipes[name])} runs)"
+        return name
+
+    def curve(self, table: str, name: str, **where: str) -> pd.DataFrame:
+        """Return an estimator's rows by context length 1 … T, in that order; `where` narrows other columns."""
+        frame = self.tables[table]
+        keep = (frame["estimator"] == name) & (frame["context_length"] != "mean")
+        for column, value in where.items():
+            keep &= frame[column] == value
+        rows = frame[keep]
+        return rows.assign(n=rows["context_length"].astype(int)).sort_values("n")
+
+    def at(self, table: str, name: str, n: int | str, **where: str) -> dict[str, Any]:
+        """Return one row: an estimator at a context length or at `mean`.
+
+        Raises
+        ------
+        KeyError
+            If there is no such row.
+        """
+        frame = self.tables[table]
+        keep = (frame["estimator"] == name) & (frame["context_length"] == str(n))
+        for column, value in where.items():
+            keep &= frame[column] == value
+        rows = frame[keep]
+        if rows.empty:
+            raise KeyError((table, name, n, where))
+        return records(rows)[0]
+
+    def shown_lengths(self, wanted: tuple[int, ...] = (1, 3, 6, 12, 24, 50, 100)) -> list[int]:
+        """Return the context lengths of a short table: those of `wanted` below T, and T.
+
+        Examples
+        --------
+        >>> Results({}, {"options": {"length": 40}}).shown_lengths()
+        [1, 3, 6, 12, 24, 40]
+        """
+        return [*(n for n in wanted if n < self.length), self.length]
+
+    def bayes_curve(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
+        """Return context lengths and the Bayes rule's expected KL there, from any estimator with a finite one."""
+        if not self.exact_posterior:
+            return None
+        for name in (*self.bayes, *self.curves):
+            posterior = self.curve("risk", name, metric="kl_rb_nats")
+            regret = self.curve("risk", name, metric="regret_nats")
+            if np.isfinite(posterior["estimate"]).all():  # regret is what lies above the Bayes rule
+                return posterior["n"].to_numpy(), posterior["estimate"].to_numpy() - regret["estimate"].to_numpy()
+        return None
+
+
+def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as dictionaries by column."""
+    return [{str(column): value for column, value in row.items()} for row in rows.to_dict("records")]
+
+
+def read_results(folder: Path) -> Results:
+    """Read the folder that ``evaluate`` wrote.
+
+    Raises
+    ------
+    InputError
+        If the folder, run.json or risk.csv is missing, or one of them cannot be read.
+    """
+    record = folder / "run.json"
+    if not folder.is_dir():
+        raise InputError(f"no such folder: {folder} (python -m icl_estimators.evaluate --out {folder} makes it)")
+    for needed in (record, folder / "risk.csv"):
+        if not needed.is_file():
+            raise InputError(f"{folder} has no {needed.name}: give a folder that evaluate wrote")
+    try:
+        run = json.loads(record.read_text(encoding="utf-8"))
+        run["options"]["length"], run["options"]["level"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{record} is not the record of a study ({type(error).__name__}: {error})") from None
+    paths = [folder / f"{name}.csv" for name in COLUMN_DEFINITIONS]
+    return Results({path.stem: read_table(path) for path in paths if path.is_file()}, run)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read one table exactly: labels as text, whatever they look like; numbers to the last bit; empty is NaN.
+
+    Raises
+    ------
+    InputError
+        If it is not a table of that name.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            header, *rows = list(csv.reader(file)) or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    wanted = COLUMN_DEFINITIONS[path.stem]
+    numbers = wanted.keys() - TEXT_COLUMNS
+    missing = [column for column in wanted if column not in header]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]}: it is not a {path.name} of this version")
+    for line, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InputError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
+    cells = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
+    try:
+        columns = {
+            name: list(column) if name not in numbers else [float(cell) if cell else math.nan for cell in column]
+            for name, column in cells.items()
+        }
+    except ValueError as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    return pd.DataFrame(columns)

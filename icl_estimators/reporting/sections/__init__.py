@@ -1,0 +1,1 @@
+"""The sections of a report: each adds itself to a page if its tables are there."""

@@ -1,0 +1,107 @@
+"""The design in ADEMP form: aims, data, estimands, methods, performance measures."""
+
+from __future__ import annotations
+
+from icl_estimators.reporting.markdown import Page, escape
+from icl_estimators.reporting.numbers import counted
+from icl_estimators.reporting.results import Results
+
+__all__ = ["add_design"]
+
+_FEW = 200
+
+
+def add_design(page: Page, results: Results) -> None:
+    """Add the design, told from run.json."""
+    page.heading("Design", "design")
+    page.text("In the ADEMP form of @morris2019: aims, data, estimands, methods, performance measures.")
+    page.items(_observed(results) if results.observed else _simulated(results))
+
+
+def _names(results: Results) -> str:
+    return ", ".join(escape(name) for name in results.options["estimators"])
+
+
+def _simulated(results: Results) -> list[str]:
+    options = results.options
+    k, length = options["states"], options["length"]
+    uniform = options["start"] == "uniform"
+    start = (
+        "the first token is uniform, independent of the chain"
+        if uniform
+        else "the first token is drawn from the chain’s stationary law, so that it informs about the chain"
+    )
+    bands = (
+        f" Along context length the bands hold at all {length} lengths at once [sup-t, @montielolea2019]; at a single "
+        "length the pointwise interval is narrower."
+        if length > 1
+        else ""
+    )
+    nested = (
+        f" Bias and variance come from a nested design of their own, "
+        f"{counted(options['decomposition_chains'], 'chain')} × "
+        f"{counted(options['decomposition_sequences'], 'sequence')}."
+        if options.get("decomposition_chains")
+        else ""
+    )
+    regret = (
+        "*Regret* is its excess over the Bayes rule’s, with the chain integrated out, exactly for this start law."
+        if uniform
+        else "Regret is not defined: with a stationary start the posterior given a prefix has no closed form."
+    )
+    items = [
+        "**Aims.** To find out which estimator of a Markov chain’s next-token law each model or rule acts like, and "
+        "how far from the best one.",
+        f"**Data.** {counted(options['chains'], 'fresh chain')} of K = {k} states, each row of the transition matrix P "
+        f"drawn from Dirichlet(α, …, α) with α = {options['concentration']:g}; {start}; "
+        f"{counted(options['sequences_per_chain'], 'sequence')} of {length} + 1 tokens from each. Seed "
+        f"{options['seed']}. *Context length n* is the number of tokens read; the prediction p̂ is of token n + 1, "
+        f"whose true law is the row P[t_n].",
+        "**Estimands.** The expected divergence of p̂ from the true row, above all KL(P[t_n] ‖ p̂) in nats (natural "
+        f"logarithms). {regret} KL is infinite where p̂ gives probability 0 to a possible token: such shares are "
+        "reported, nothing is floored.",
+        f"**Methods.** {counted(len(options['estimators']), 'estimator')}: {_names(results)}. The reference for "
+        f"differences is {escape(str(options['reference']))}.",
+        f"**Performance measures.** Means over chains with {results.level_text} intervals; the chain is the "
+        f"independent unit, so standard errors are of chain means.{bands}{_caveat(results)} Differences between "
+        f"estimators are paired on the same draws.{nested}",
+    ]
+    gamma = results.run.get("tuned_gamma")
+    if gamma:
+        listed = ", ".join(f"{escape(name)} {value:.3f}" for name, value in gamma.items())
+        items[3] += f" Read-out scales γ were tuned on chains of their own: {listed}."
+    return [item.replace("P[t_n]", "P\\[t~n~\\]") for item in items]
+
+
+def _caveat(results: Results) -> str:
+    """Say what few chains do to the coverage of bands and intervals."""
+    notes = (part for note in results.tables["risk"]["note"].unique() for part in note.split("; "))
+    caveats = [part for part in notes if part.startswith("band from") and results.length > 1][:1]
+    if results.options["chains"] < _FEW:
+        caveats.append(
+            f"with fewer than {_FEW} chains a pointwise interval of so skewed a quantity as KL covers less than it "
+            "says (0.91 for 0.95 with 50 chains at n = 100)"
+        )
+    return "".join(f" Mind: {escape(caveat)}." for caveat in caveats)
+
+
+def _observed(results: Results) -> list[str]:
+    options = results.options
+    labels = [escape(str(label)) for label in options["labels"]]
+    return [
+        "**Aims.** To find out which rule predicts the next token of a real sequence best.",
+        f"**Data.** {escape(str(options['data']))}: {counted(options['n_sequences'], 'sequence')}, "
+        f"{counted(options['n_predictions'], 'prediction')}, {counted(options['states'], 'state')} "
+        f"({', '.join(labels)}). The true law is not known.",
+        "**Estimands.** The mean log loss −log p̂ of the token that came, in nats, each token but the first predicted "
+        "from those before it.",
+        f"**Methods.** {counted(len(options['estimators']), 'estimator')}: {_names(results)}. Rows marked "
+        f"`:window={options['length']}` read only the last {options['length']} tokens, as a fresh prefix; the others "
+        "the whole history.",
+        "**Performance measures.** The mean over all predictions"
+        + (
+            f", with {results.level_text} intervals clustered on sequences."
+            if options["n_sequences"] > 1
+            else "; one sequence has no independent units, so there is no interval."
+        ),
+    ]

@@ -1,0 +1,218 @@
+"""KL, regret, infinite KL and paired differences."""
+
+from __future__ import annotations
+
+import math
+
+from icl_estimators.inference import readout_floor
+from icl_estimators.reporting.figures.risk import (
+    floor_applies,
+    infinite_figure,
+    infinite_names,
+    kl_figure,
+    regret_figure,
+    regret_names,
+)
+from icl_estimators.reporting.markdown import Page, code, escape
+from icl_estimators.reporting.numbers import interval, interval_of, percent_interval, spell
+from icl_estimators.reporting.results import Results, records
+
+__all__ = ["add_differences", "add_infinite", "add_kl", "add_regret", "add_runs"]
+
+
+def add_kl(page: Page, results: Results) -> None:
+    """Add KL to the truth against context length."""
+    if results.observed:
+        return
+    page.heading("Distance from the truth", "kl")
+    infinite = infinite_names(results)
+    parts = [
+        "{fig:kl} shows the expected KL of each estimator’s prediction from the true next-token law; {tbl:kl} has the "
+        f"numbers at a few lengths, {code('risk.csv')} at all."
+    ]
+    if infinite:
+        listed = " and ".join(escape(name) for name in infinite)
+        parts.append(
+            f"The mean of {listed} is infinite ({{tbl:infinite}}); drawn, dashed, is the mean over the sequences where "
+            "KL is finite: those where every possible token had been met, which are the easier ones."
+        )
+    page.text(" ".join(parts))
+    if floor_applies(results):
+        page.text(_floor_text(results))
+    bands = (
+        "Shaded: simultaneous bands; for dashed lines pointwise intervals."
+        if infinite
+        else "Shaded: simultaneous bands."
+    )
+    page.figure(
+        "kl",
+        kl_figure(results),
+        f"Expected KL(truth ‖ estimate) in nats against the number of tokens read, both axes logarithmic. {bands}",
+        f"Line plot on logarithmic axes of expected KL in nats against context length 1 to {results.length}. "
+        + _ends(results, "kl_nats"),
+    )
+    lengths = results.shown_lengths()
+    rows = []
+    for name in results.curves:
+        found = [results.at("risk", name, n, metric="kl_nats") for n in lengths]
+        rows.append([escape(results.display(name)), *(spell(row["estimate"]) for row in found)])
+    page.table(
+        "kl", ["estimator", *(f"n = {n}" for n in lengths)], rows, "Expected KL in nats at a few context lengths."
+    )
+
+
+def _floor_text(results: Results) -> str:
+    k, alpha = int(results.options["states"]), float(results.options["concentration"])
+    floor = readout_floor(k, alpha)
+    return (
+        f"The dotted line, {spell(floor.kl_nats)} nats, is what a softmax read-out is left with when its frequencies "
+        f"are exact: the least E KL(p ‖ softmax(γp)) over γ, reached at γ = {floor.gamma:.2f}, with rows p weighted as "
+        "a long context meets them. It is a limit for n → ∞ and bounds no finite n."
+    )
+
+
+def _ends(results: Results, metric: str) -> str:
+    n = results.length
+    found = [(name, results.at("risk", name, n, metric=metric)["estimate"]) for name in results.curves]
+    finite = sorted((value, name) for name, value in found if math.isfinite(value))
+    text = f"At n = {n}: " + ", ".join(f"{results.display(name)} {spell(value)}" for value, name in finite) + "."
+    lost = [name for name, value in found if math.isinf(value)]
+    return text + (f" Infinite: {', '.join(lost)}." if lost else "")
+
+
+def add_regret(page: Page, results: Results) -> None:
+    """Add the excess over the Bayes rule."""
+    names = regret_names(results) if results.exact_posterior else []
+    if not names:
+        return
+    page.heading("Excess over the Bayes rule", "regret")
+    left_out = [name for name in infinite_names(results) if name not in names]
+    text = (
+        "{fig:regret} shows the part of the KL that the estimator itself is to blame for. For any prediction p̂ the "
+        "expected KL given the prefix is that of the Bayes predictive q plus KL(q ‖ p̂), so the regret is estimated by "
+        "the mean of KL(q ‖ p̂): it is never negative, and no draw of the chain adds noise to it."
+    )
+    if left_out:
+        text += f" Not drawn, since infinite: {', '.join(escape(name) for name in left_out)}."
+    page.text(text)
+    page.figure(
+        "regret",
+        regret_figure(results),
+        "Expected KL above the Bayes rule’s in nats against the number of tokens read, both axes logarithmic. Shaded: "
+        "simultaneous bands." + (" Dotted: the read-out floor." if floor_applies(results) else ""),
+        f"Line plot on logarithmic axes of the regret in nats against context length 1 to {results.length}. "
+        + _ends(results, "regret_nats"),
+    )
+
+
+def add_infinite(page: Page, results: Results) -> None:
+    """Add the share of sequences with infinite KL, if there are any."""
+    names = [] if results.observed else infinite_names(results)
+    if not names:
+        return
+    page.heading("Infinite KL", "infinite")
+    page.text(
+        "An estimator that gives probability 0 to a token that can come is infinitely far from the truth in KL. "
+        "{fig:infinite-kl} and {tbl:infinite} say how often, and how far it is in the other sequences."
+    )
+    page.figure(
+        "infinite-kl",
+        infinite_figure(results),
+        "Share of sequences in which KL is infinite, against the number of tokens read. Shaded: pointwise Wilson "
+        "intervals.",
+        f"Line plot of the share of sequences with infinite KL against context length 1 to {results.length}. "
+        + " ".join(f"{name}: {_share_range(results, name)}." for name in names),
+    )
+    rows = []
+    for name in names:
+        for n in results.shown_lengths((3, 12, 50)):
+            share = results.at("risk", name, n, metric="p_infinite")
+            finite = results.at("risk", name, n, metric="kl_finite_nats")
+            rows.append(
+                [
+                    escape(name),
+                    str(n),
+                    percent_interval(share["estimate"], share["ci_low"], share["ci_high"]),
+                    interval_of(finite),
+                ]
+            )
+    page.table(
+        "infinite",
+        ["estimator", "n", "infinite in", "mean KL where finite"],
+        rows,
+        f"Infinite KL, with {results.level_text} intervals; the mean where KL is finite is conditional on that.",
+    )
+
+
+def _share_range(results: Results, name: str) -> str:
+    rows = records(results.curve("risk", name, metric="p_infinite"))
+    top = max(rows, key=lambda row: float(row["estimate"]))
+    return f"at most {100 * top['estimate']:.0f} % at n = {top['n']}, {100 * rows[-1]['estimate']:.0f} % at the end"
+
+
+def add_differences(page: Page, results: Results) -> None:
+    """Add the paired differences from the reference."""
+    rows = _difference_rows(results) if "differences" in results else []
+    if not rows:
+        return
+    reference = escape(str(results.options["reference"]))
+    page.heading("Differences on the same draws", "differences")
+    page.text(
+        f"Each estimator less {reference}, averaged over n, on the same sequences ({{tbl:differences}}; "
+        f"{code('differences.csv')} has every length and metric). An unpaired comparison would need so many *times "
+        "more chains* for the same standard error."
+    )
+    page.table(
+        "differences",
+        ["estimator", "measure", f"difference, nats [{results.level_text}]", "so it is", "times more chains"],
+        rows,
+        f"Mean over n = 1 … {results.length} of estimator less {reference}, paired. *Not distinguishable*: the "
+        "interval holds 0. A dash: undefined, since infinite.",
+        left=2,
+    )
+
+
+def _difference_rows(results: Results) -> list[list[str]]:
+    frame = results.tables["differences"]
+    means = {(row["estimator"], row["metric"]): row for row in records(frame[frame["context_length"] == "mean"])}
+    rows = []
+    for name in results.curves:
+        for label, metric in (("KL", "kl_nats"), ("log loss", "log_loss_nats")):
+            row = means.get((name, metric))
+            if row is not None:
+                low, high = float(row["ci_low"]), float(row["ci_high"])
+                times = "–" if math.isnan(row["variance_reduction"]) else spell(row["variance_reduction"], 1)
+                shown = interval(row["difference"], low, high)
+                rows.append([escape(results.display(name)), label, shown, _verdict(low, high), times])
+    return rows
+
+
+def _verdict(low: float, high: float) -> str:
+    if math.isnan(low):
+        return "–"
+    return "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
+
+
+def add_runs(page: Page, results: Results) -> None:
+    """Add the training runs of one recipe, if there are several."""
+    if results.observed or not results.recipes:
+        return
+    metric, what = ("regret_nats", "regret") if results.exact_posterior else ("kl_nats", "KL")
+    page.heading("Training runs", "runs")
+    page.text(
+        "The same recipe, trained with other seeds. {tbl:runs} tells two intervals of their mean apart: for *these* "
+        "runs (only the chains are a sample), and for the *recipe* (the runs are a sample too)."
+    )
+    rows = []
+    for recipe, runs in results.recipes.items():
+        whom = [*((run, "this run") for run in runs), (recipe, "these runs"), (f"{recipe}:recipe", "the recipe")]
+        for name, scope in whom:
+            row = results.at("risk", name, "mean", metric=metric)
+            rows.append([escape(name), scope, interval_of(row)])
+    page.table(
+        "runs",
+        ["rows", "interval for", f"mean {what}, nats [{results.level_text}]"],
+        rows,
+        f"Mean {what} over n = 1 … {results.length} of each training run, and of their mean.",
+        left=2,
+    )

@@ -1,0 +1,137 @@
+"""Why to believe it: self-checks, provenance, how the sentences are made, and what every column means."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, METRIC_DEFINITIONS, TABLE_TITLES
+from icl_estimators.reporting.figures.checks import CHECK_TITLES, check_figure
+from icl_estimators.reporting.markdown import Page, code, escape, prose
+from icl_estimators.reporting.numbers import counted, spell
+from icl_estimators.reporting.results import Results
+from icl_estimators.reporting.sections.answer import RULES
+
+__all__ = ["add_checks", "add_definitions", "add_provenance"]
+
+
+def add_checks(page: Page, results: Results) -> None:
+    """Add the self-checks, if they gave any z-score."""
+    if "checks" not in results or not results.tables["checks"]["z"].notna().any():
+        return
+    frame = results.tables["checks"]
+    page.heading("Self-checks", "checks")
+    page.text(
+        "Numbers that must agree, and how far apart they are in standard errors ({fig:checks}). Along context length "
+        "and across estimators they share draws, so that whole runs of dots lean to one side together; what would be "
+        "alarming is a dot far outside."
+    )
+    kinds = list(dict.fromkeys(frame[frame["z"].notna()]["check"]))
+    inner = float(ndtri(0.975))
+    rows = []
+    for kind in kinds:
+        z = frame[(frame["check"] == kind) & frame["z"].notna()]["z"].to_numpy(float)
+        largest = float(np.abs(z).max())
+        rows.append(
+            [
+                CHECK_TITLES.get(kind, escape(kind)),
+                f"{len(z):,}",
+                f"{100 * float((np.abs(z) > inner).mean()):.1f} %",
+                spell(largest, 2),
+            ]
+        )
+    page.figure(
+        "checks",
+        check_figure(results),
+        "Each dot is one difference divided by its standard error; 95 % of standard normal values lie in the shaded "
+        "range.",
+        "Strip plot of z-scores. " + " ".join(f"{row[0]}: {row[1]} values, the largest {row[3]}." for row in rows),
+    )
+    page.table(
+        "checks",
+        ["check", "comparisons", "beyond ±1.96", "largest size of z"],
+        rows,
+        f"Self-checks; 5 % are expected beyond ±1.96 if all is well. Each is a row of {code('checks.csv')}.",
+    )
+
+
+def add_provenance(page: Page, results: Results) -> None:
+    """Add what gives these numbers again."""
+    run = results.run
+    page.heading("Provenance", "provenance")
+    if "command" in run:
+        page.text("This command gives these numbers again:")
+        page.text(f"```sh\n{run['command']}\n```")
+    rows = [["version", escape(f"icl-estimators {run.get('version') or 'from a source tree'}")]]
+    if run.get("commit"):
+        rows.append(["commit", code(str(run["commit"]))])
+    libraries = ", ".join(f"{name} {version}" for name, version in run.get("libraries", {}).items() if version)
+    rows += [["libraries", escape(libraries)]] if libraries else []
+    rows += [
+        [label, escape(str(run[key]))] for key, label in (("platform", "platform"), ("device", "device")) if key in run
+    ]
+    if "jobs" in run:
+        rows.append(["processes", f"{run['jobs']} (the tables are the same for any number)"])
+    if "wall_time_s" in run:
+        rows.append(["time", f"{run['wall_time_s']:.0f} s"])
+    rows += [[f"SHA-256 of {escape(name)}", code(digest)] for name, digest in run.get("inputs", {}).items()]
+    page.table(
+        "provenance", ["what", "value"], rows, f"Where these numbers come from; more in {code('run.json')}.", left=2
+    )
+    _add_precision(page, results)
+
+
+def _add_precision(page: Page, results: Results) -> None:
+    needed = results.run.get("chains_for_target_se") or {}
+    rows = []
+    for name, metrics in needed.items():
+        counts = metrics.get("regret_nats" if results.exact_posterior else "kl_nats") or {}
+        cells = [f"{value:,.0f}" if value is not None else "–" for value in counts.values()]
+        if name not in results.bayes and any(cell != "–" for cell in cells):
+            rows.append((list(counts), [escape(name), *cells]))
+    if not rows:
+        return
+    what = "regret" if results.exact_posterior else "KL"
+    page.text(f"How many chains the mean {what} needs, for planning a run of your own, is in {{tbl:precision}}.")
+    page.table(
+        "precision",
+        ["estimator", *(f"SE = {target}" for target in rows[0][0])],
+        [cells for _, cells in rows],
+        f"Chains that bring the standard error of the mean {what} down to a target, in nats "
+        f"({counted(results.options['chains'], 'chain')} were used).",
+    )
+
+
+def add_definitions(page: Page, results: Results) -> None:
+    """Add the rules behind the sentences, and what every column and metric means."""
+    page.heading("Rules and definitions", "definitions")
+    if not results.observed:
+        page.text("The sentences of the answer are made from the tables by these rules.")
+        page.items(RULES)
+    present = [name for name in TABLE_TITLES if name in results]
+    used = {
+        str(label)
+        for name in present
+        for column in ("metric", "quantity")
+        if column in results.tables[name]
+        for label in results.tables[name][column].unique()
+    }
+    rows = [[code(metric), prose(text)] for metric, text in METRIC_DEFINITIONS.items() if metric in used]
+    page.table("metrics", ["metric", "meaning"], rows, "Metrics and quantities.", left=2)
+    tables: dict[tuple[str, str], list[str]] = {}
+    for name in present:
+        for column, text in COLUMN_DEFINITIONS[name].items():
+            tables.setdefault((column, text), []).append(name)
+    rows = [[code(column), prose(text), _listed(names, present)] for (column, text), names in tables.items()]
+    page.table(
+        "columns",
+        ["column", "meaning", "in"],
+        rows,
+        "Every column of the tables beside this report. Numbers are unrounded; an undefined one is empty with the "
+        "reason in `note`, an infinite one is `inf`.",
+        left=3,
+    )
+
+
+def _listed(names: list[str], present: list[str]) -> str:
+    return "every table" if names == present and len(present) > 1 else ", ".join(map(escape, names))

@@ -1,0 +1,34 @@
+"""Figures on disk: the same bytes for the same figure, text as paths, no more digits than the eye has use for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from icl_estimators.reporting.figures.risk import kl_figure
+from icl_estimators.reporting.figures.saving import save_figure
+from icl_estimators.reporting.results import Results
+
+
+def test_the_same_figure_is_the_same_bytes(results: Results, tmp_path: Path) -> None:
+    first, second = (save_figure(kl_figure(results), tmp_path / name / "kl") for name in ("one", "two"))
+    assert [path.name for path in first] == ["kl.svg", "kl.pdf"]
+    for a, b in zip(first, second, strict=True):
+        assert a.read_bytes() == b.read_bytes()
+
+
+def test_svg_is_whole_and_needs_no_font(results: Results, tmp_path: Path) -> None:
+    path, _ = save_figure(kl_figure(results), tmp_path / "kl")
+    text = path.read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    assert root.attrib["width"] == "468pt"  # as wide as the text block of an A4 page
+    assert "<text" not in text
+    assert "<!--" not in text
+    assert not re.search(r' d="[^"]*\.\d\d', text)
+    assert max(len(found) for found in re.findall(r"scale\(([^)]*)\)", text)) > 3, "scales keep their digits"
+
+
+def test_a_name_with_dots_keeps_them(results: Results, tmp_path: Path) -> None:
+    paths = save_figure(kl_figure(results), tmp_path / "kl-0.5")
+    assert [path.name for path in paths] == ["kl-0.5.svg", "kl-0.5.pdf"]

@@ -1,0 +1,184 @@
+"""The sentences of the answer: what they say follows from intervals, and nothing is claimed that these don't tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from icl_estimators.reporting.markdown import Page
+from icl_estimators.reporting.results import Results
+from icl_estimators.reporting.sections.answer import (
+    Estimate,
+    add_answer,
+    departure_sentence,
+    nearest_sentence,
+    pseudo_count_sentence,
+    ranking,
+)
+
+Change = Callable[..., Results]
+MEAN = {"metric": "regret_nats", "context_length": "mean"}
+
+
+def words(text: str | None) -> str:
+    assert text is not None
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.fixture
+def regrets(changed: Change) -> Callable[..., Results]:
+    """Set the mean regret and its interval of estimators, one after another."""
+
+    def set_them(**values: tuple[float, float, float]) -> Results:
+        study: Results | None = None
+        for name, (estimate, low, high) in values.items():
+            where = {**MEAN, "estimator": name.replace("_", "-")}
+            new = changed("risk", where, estimate=estimate, ci_low=low, ci_high=high)
+            if study is None:
+                study = new
+            else:
+                frame = study.tables["risk"].copy()
+                keep = np.logical_and.reduce([frame[column] == value for column, value in where.items()])
+                frame.loc[keep, ["estimate", "ci_low", "ci_high"]] = (estimate, low, high)
+                study = Results({**study.tables, "risk": frame}, study.run)
+        assert study is not None
+        return study
+
+    return set_them
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "overlap"),
+    [
+        ((1.0, 0.9, 1.1), (1.2, 1.11, 1.3), False),
+        ((1.0, 0.9, 1.1), (1.2, 1.1, 1.3), True),
+        ((1.0, 0.9, 1.1), (1.0, np.nan, np.nan), True),
+        ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), True),
+        ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), False),
+    ],
+)
+def test_two_estimates_differ_if_their_intervals_do_not_overlap(
+    a: tuple[float, float, float], b: tuple[float, float, float], overlap: bool
+) -> None:
+    assert Estimate("a", *a).overlaps(Estimate("b", *b)) is overlap
+    assert Estimate("b", *b).overlaps(Estimate("a", *a)) is overlap
+
+
+def test_the_nearest_is_named_with_its_distance(regrets: Change) -> None:
+    study = regrets(
+        transformer=(0.02, 0.019, 0.021), construction_softmax=(0.05, 0.04, 0.06), uniform=(0.2, 0.19, 0.21)
+    )
+    text = words(nearest_sentence(study))
+    assert "`transformer` has a mean regret of 0.0200 [0.0190, 0.0210] nats" in text
+    assert "Next is `construction-softmax` with 0.0500 [0.0400, 0.0600]: 0.0300 more, 2.50 times as much." in text
+    assert "add-one" not in text, "the Bayes rule is not its own neighbour"
+
+
+def test_overlapping_intervals_are_not_distinguishable(regrets: Change) -> None:
+    study = regrets(transformer=(0.02, 0.01, 0.03), construction_softmax=(0.025, 0.02, 0.03), uniform=(0.2, 0.19, 0.21))
+    assert "with 0.0250 [0.0200, 0.0300]: not distinguishable from it." in words(nearest_sentence(study))
+
+
+def test_infinite_regret_comes_last(results: Results) -> None:
+    order = [item.name for item in ranking(results)]
+    assert order[0] == "add-one"
+    assert set(order[-2:]) == {"bigram", "construction"}
+
+
+def regret_curve(changed: Change, middle: float, end: float, half: float = 0.001) -> Results:
+    """Give the transformer a regret of 1 at n = 1, `middle` from n = 2 on and `end` at T."""
+    frame = changed("risk", {"estimator": "transformer"}).tables["risk"].copy()
+    keep = (frame["estimator"] == "transformer") & (frame["metric"] == "regret_nats")
+    keep &= frame["context_length"] != "mean"
+    n = frame.loc[keep, "context_length"].astype(int)
+    values = np.where(n == 1, 1.0, np.where(n == 24, end, middle + 1e-6 * n))
+    for column, shift in (
+        ("estimate", 0),
+        ("ci_low", -half),
+        ("ci_high", half),
+        ("band_low", -half),
+        ("band_high", half),
+    ):
+        frame.loc[keep, column] = values + shift
+    return Results({"risk": frame}, changed("risk", {"estimator": "transformer"}).run)
+
+
+def test_it_moves_away_only_if_the_bands_say_so(changed: Change) -> None:
+    away = words(departure_sentence(regret_curve(changed, 0.010, 0.020)))
+    assert "largest at n = 1 (1.0000 [0.9990, 1.0010] nats)" in away
+    assert "least at n = 2 (0.0100 [0.0090, 0.0110]); at n = 24 it is 0.0200 [0.0190, 0.0210]" in away
+    assert "it has moved away from Bayes again" in away
+    unsure = words(departure_sentence(regret_curve(changed, 0.010, 0.0105)))
+    assert "the regret at n = 24 is not distinguishable from the least." in unsure
+    falling = words(departure_sentence(regret_curve(changed, 0.010, 0.005)))
+    assert "least at n = 24 (0.0050 [0.0040, 0.0060]), the longest context." in falling
+
+
+def test_sharper_and_flatter_follow_the_lowest_bin(changed: Change) -> None:
+    def lowest(name: str, n: str, value: float, base: Results) -> Results:
+        frame = base.tables["signed_bias"].copy()
+        keep = (frame["estimator"] == name) & (frame["bin_low"] == 0.0) & (frame["context_length"] == n)
+        assert keep.sum() == 1
+        frame.loc[keep, ["estimate", "ci_low", "ci_high"]] = (value, value - 0.01, value + 0.01)
+        return Results({**base.tables, "signed_bias": frame}, base.run)
+
+    study = changed("signed_bias", {"bin_low": 0.0}, estimate=0.1, ci_low=0.05, ci_high=0.15)
+    assert "Whether it is sharper or flatter than Bayes is not distinguishable." in words(departure_sentence(study))
+    for n, model in (("3", 0.05), ("4", 0.05), ("20", 0.3)):
+        study = lowest("add-one", n, 0.15, study)
+        study = lowest("transformer", n, model, study)
+    text = words(departure_sentence(study))
+    assert "It is sharper than Bayes at n = 3–4 and flatter than Bayes at n = 20" in text
+    assert "0.050 against 0.150 at n = 3, 0.300 against 0.150 at n = 20" in text
+
+
+def test_the_pseudo_count_rises_falls_or_is_not_distinguishable(results: Results, changed: Change) -> None:
+    text = words(pseudo_count_sentence(results))
+    assert "It rises from 0.30 [0.27, 0.33] after 1 visit to 2.84" in text
+    assert text.endswith("after 20 visits; Bayes adds 1 at every number.")
+    where = {"estimator": "transformer", "by": "visits", "value": 20.0}
+    falling = changed("smoothing", where, estimate=0.1, ci_low=0.05, ci_high=0.15)
+    assert "It falls from 0.30" in words(pseudo_count_sentence(falling))
+    flat = changed("smoothing", where, estimate=0.4, ci_low=0.2, ci_high=0.6)
+    assert "a change is not distinguishable" in words(pseudo_count_sentence(flat))
+
+
+def test_pseudo_counts_at_a_boundary_or_unidentified_are_left_out(changed: Change) -> None:
+    where = {"estimator": "transformer", "by": "visits", "value": 20.0}
+    for cells in ({"boundary": "True", "estimate": np.inf}, {"identified": "False"}):
+        assert "after 10 visits" in words(pseudo_count_sentence(changed("smoothing", where, **cells)))
+    nothing = changed("smoothing", {"estimator": "transformer"}, identified="False")
+    assert "do not identify it" in words(pseudo_count_sentence(nothing))
+
+
+def test_without_a_trained_model_nothing_is_said_of_one(results: Results) -> None:
+    options = {**results.options, "weights": {}}
+    without = Results(results.tables, {**results.run, "options": options})
+    assert without.subject is None
+    assert departure_sentence(without) is None
+    assert pseudo_count_sentence(without) is None
+    page = Page()
+    add_answer(page, without)
+    assert page.markdown().count("\n- ") == 1
+
+
+def test_with_a_stationary_start_the_reference_takes_the_place_of_bayes(results: Results) -> None:
+    options = {**results.options, "start": "stationary"}
+    stationary = Results(results.tables, {**results.run, "options": options})
+    text = words(nearest_sentence(stationary))
+    assert text.startswith("**Nearest to add-one, or below it.**")
+    assert "no Bayes rule is exact here" in text
+    assert departure_sentence(stationary) is None
+
+
+def test_the_headline_table_has_everyone_the_least_mean_first(results: Results) -> None:
+    page = Page()
+    add_answer(page, results)
+    lines = page.markdown().split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith("| estimator"))
+    names = [line.split("|")[1].strip() for line in lines[start + 2 : start + 8]]
+    assert names[0] == "add-one (Bayes)"
+    assert set(names[-2:]) == {"bigram", "construction"}
+    assert lines[start + 7].count("inf ") >= 3
