@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from icl_estimators.estimators import Estimator, check_estimator, get
     from icl_estimators.experiments.compare import Comparison, compare
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
+    from icl_estimators.experiments.smoothing import Smoothing, effective_smoothing
     from icl_estimators.validation import InputError
 
 __version__ = "0.1.0"
@@ -24,8 +25,10 @@ __all__ = [
     "Estimator",
     "ExactRisk",
     "InputError",
+    "Smoothing",
     "check_estimator",
     "compare",
+    "effective_smoothing",
     "exact_risk",
     "get",
     "sample_chains",
@@ -38,8 +41,10 @@ _HOMES = {
     "Estimator": "icl_estimators.estimators",
     "ExactRisk": "icl_estimators.experiments.exact",
     "InputError": "icl_estimators.validation",
+    "Smoothing": "icl_estimators.experiments.smoothing",
     "check_estimator": "icl_estimators.estimators",
     "compare": "icl_estimators.experiments.compare",
+    "effective_smoothing": "icl_estimators.experiments.smoothing",
     "exact_risk": "icl_estimators.experiments.exact",
     "get": "icl_estimators.estimators",
     "sample_chains": "icl_estimators.chains",

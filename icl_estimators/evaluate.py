@@ -17,6 +17,7 @@ from icl_estimators.options import (
     Parser,
     command,
     count,
+    decomposition_parent,
     estimator_parent,
     level,
     make_estimators,
@@ -39,7 +40,7 @@ def _parser() -> Parser:
         description="Compare next-token estimators on freshly sampled Markov chains or, with --dataset or --sequences, "
         "on observed\nsequences: KL, regret, total variation, squared error and log loss, with intervals and paired "
         "differences.",
-        parents=[estimator_parent(), sampling_parent()],
+        parents=[estimator_parent(), sampling_parent(), decomposition_parent()],
     )
     parser.add_argument(
         "--reference", default="add-one", metavar="SPEC", help="whom the others are compared with (default add-one)"

@@ -39,11 +39,11 @@ def _parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the exact risk; return the exit status."""
     options = _parser().parse_args(argv)
-    from icl_estimators.chains import ChainLaw, check_prefix_budget
-    from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
+    from icl_estimators.chains import ChainLaw
+    from icl_estimators.experiments.exact import EXACT_METRICS, check_exact_budget, exact_risk
 
     law = ChainLaw(options.states, options.concentration)
-    check_prefix_budget(law.n_states, options.context_length)
+    check_exact_budget(law.n_states, options.context_length)
     estimators = make_estimators(options, n_states=law.n_states, concentration=law.concentration)
     results = [exact_risk(estimator, options.context_length, law) for estimator in estimators]
     if options.csv:

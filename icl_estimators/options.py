@@ -25,6 +25,7 @@ __all__ = [
     "command",
     "concentration",
     "count",
+    "decomposition_parent",
     "estimator_parent",
     "level",
     "make_estimators",
@@ -175,20 +176,6 @@ def sampling_parent() -> Parser:
         "--sequences-per-chain", type=count, default=10, metavar="S", help="sequences of each chain (default 10)"
     )
     parent.add_argument(
-        "--decomposition-chains",
-        type=natural,
-        default=500,
-        metavar="R",
-        help="chains of the nested design for bias and variance; 0 leaves it out (default 500)",
-    )
-    parent.add_argument(
-        "--decomposition-sequences",
-        type=count,
-        default=64,
-        metavar="S",
-        help="sequences of each of them, at least 2 (default 64)",
-    )
-    parent.add_argument(
         "--length",
         type=count,
         default=100,
@@ -203,6 +190,26 @@ def sampling_parent() -> Parser:
     return parent
 
 
+def decomposition_parent() -> Parser:
+    """Return the flags of the nested design for bias and variance, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument(
+        "--decomposition-chains",
+        type=natural,
+        default=500,
+        metavar="R",
+        help="chains of the nested design for bias and variance; 0 leaves it out (default 500)",
+    )
+    parent.add_argument(
+        "--decomposition-sequences",
+        type=count,
+        default=64,
+        metavar="S",
+        help="sequences of each of them, at least 2 (default 64)",
+    )
+    return parent
+
+
 def make_estimators(options: argparse.Namespace, *, n_states: int, concentration: float) -> list[Estimator]:
     """Make what ``--estimators`` and ``--checkpoint`` ask for; a default that cannot take K is left out aloud.
 
@@ -210,8 +217,10 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     ------
     InputError
         As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there.
+    ContractError
+        If an estimator breaks the contract.
     """
-    from icl_estimators.estimators import get_all, split_specs
+    from icl_estimators.estimators import check_estimator, get_all, split_specs
 
     specs = None if options.estimators is None else split_specs(options.estimators)
     for checkpoint in options.checkpoint or ():
@@ -222,7 +231,7 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         from icl_estimators.transformer.training import require_device
 
         require_device(device)
-    return get_all(
+    made = get_all(
         specs,
         n_states=n_states,
         concentration=concentration,
@@ -230,6 +239,9 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         warn=lambda line: print(line, file=sys.stderr),
         device=device,
     )
+    for estimator in made:
+        check_estimator(estimator, n_states)
+    return made
 
 
 @contextmanager

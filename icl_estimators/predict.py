@@ -101,12 +101,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     tokens, labels = read_prompt(options.prompt, options.order)
     import numpy as np
 
-    from icl_estimators.estimators import check_predictions
+    from icl_estimators.experiments.prediction import ask
 
     encoded = np.array([[labels.index(token) for token in tokens]], dtype=np.int64)
     estimators = make_estimators(options, n_states=len(labels), concentration=1.0)
     rows = [
-        check_predictions(rule.predict_proba(encoded), (1, len(tokens), len(labels)), rule.name)[0, -1]
+        ask(rule, encoded, place=lambda row: "the prompt", where=lambda given: "the prompt")[0, -1]
         for rule in estimators
     ]
     if options.csv:

@@ -71,7 +71,7 @@ def _parser() -> Parser:
         "--out", type=Path, default=Path("training-runs"), metavar="DIR", help="output folder (default training-runs)"
     )
     anew = parser.add_mutually_exclusive_group()
-    anew.add_argument("--resume", action="store_true", help="go on with the runs that --out holds")
+    anew.add_argument("--resume", action="store_true", help="go on with the runs that --out holds; others begin")
     anew.add_argument("--force", action="store_true", help="begin anew whatever --out holds")
     parser.add_argument("--device", default="cpu", help="cpu (default), or cuda where there is one")
     parser.add_argument(
@@ -97,6 +97,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs = _runs(options)
     done = {run: prepare(run, options.out, resume=options.resume, force=options.force) for run in runs}
     waiting = [run for run in runs if done[run] is None]
+    if options.resume:
+        for run in waiting:
+            if not RunFiles(options.out, run.name).state.exists():
+                print(f"train: {run.name} has no saved state in {options.out}: it begins at step 0", file=sys.stderr)
     check_space(waiting, options.out)
     failed: list[InputError] = []
     with _progress(waiting, quiet=options.quiet) as report, _interruptible() as should_stop:

@@ -97,7 +97,7 @@ def test_by_default_everything_that_takes_k_is_compared(capsys: pytest.CaptureFi
         (["--checkpoint", "."], "no such checkpoint: . (give a .safetensors file)"),
         (["--context-length", "13"], "has 1,594,323 prefixes, more than the 1,000,000 "),
         (["--context-length", "1000000"], "the largest context length that fits is 12"),
-        (["--states", "1000001"], "no length fits"),
+        (["--states", "1000001"], "too many for exact risk"),
         (["--start", "stationary"], "unrecognized arguments: --start stationary"),
         (["--state", "3"], "unrecognized arguments: --state 3"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,38 @@ from icl_estimators.transformer import (
 from icl_estimators.transformer.training import require_device
 from icl_estimators.validation import as_tokens, positive_int
 
-__all__ = ["Transformer"]
+__all__ = ["Transformer", "in_fixed_batches"]
 
 INNER_BATCH = 64
 """Sequences that go through the model together, always: so that results do not depend on the outer batch."""
+
+
+def in_fixed_batches(
+    forward: Callable[[NDArray[np.int64]], NDArray[np.float32]], tokens: NDArray[np.int64], n_states: int
+) -> NDArray[np.float32]:
+    """Run a model on sequences, always :data:`INNER_BATCH` together.
+
+    Parameters
+    ----------
+    forward : callable
+        (B, T) tokens → (B, T, K) logits.
+    tokens : ndarray of int64, shape (N, T)
+    n_states : int
+        K.
+
+    Returns
+    -------
+    ndarray of float32, shape (N, T, K)
+    """
+    n_sequences, length = tokens.shape
+    out = np.empty((n_sequences, length, n_states), dtype=np.float32)
+    batch = np.zeros((INNER_BATCH, length), dtype=np.int64)
+    for first in range(0, n_sequences, INNER_BATCH):
+        part = tokens[first : first + INNER_BATCH]
+        batch[: len(part)] = part
+        batch[len(part) :] = 0  # the rest of a last batch is not empty, so that every product has one shape
+        out[first : first + len(part)] = forward(batch)[: len(part)]
+    return out
 
 
 class Transformer:
@@ -104,16 +133,7 @@ class Transformer:
 
     def logits(self, tokens: ArrayLike) -> NDArray[np.float32]:
         """Return the model's logits, shape (N, T, K)."""
-        checked = as_tokens(tokens, self.n_states)
-        n_sequences, length = checked.shape
-        out = np.empty((n_sequences, length, self.n_states), dtype=np.float32)
-        batch = np.zeros((INNER_BATCH, length), dtype=np.int64)
-        for first in range(0, n_sequences, INNER_BATCH):
-            part = checked[first : first + INNER_BATCH]
-            batch[: len(part)] = part
-            batch[len(part) :] = 0  # the rest of a last batch is not empty, so that every product has one shape
-            out[first : first + len(part)] = self._forward(batch)[: len(part)]
-        return out
+        return in_fixed_batches(self._forward, as_tokens(tokens, self.n_states), self.n_states)
 
     def attention(self, tokens: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return both layers' weights, shape (N, T, T) each; None for models of another form than two single heads."""

@@ -26,7 +26,7 @@ __all__ = ["EXAMPLE_TOKENS", "HasAttention", "attention_example_table", "attenti
 
 Array = NDArray[np.float64]
 
-ATTENTION_CHAINS = 500
+ATTENTION_CHAINS = 2000
 _BATCH_WEIGHTS = 2**22  # of one layer that are held at once
 EXAMPLE_TOKENS = 24
 QUANTITIES = ("previous_token_mass", "self_mass", "match_mass", "match_mass_chance")

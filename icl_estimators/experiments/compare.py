@@ -28,6 +28,7 @@ from icl_estimators.experiments.risk_tables import (
     risk_table,
     signed_bias_table,
 )
+from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.summary import summary_text
 from icl_estimators.experiments.tables import Table
@@ -42,12 +43,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "Paths",
     "Progress",
     "compare",
+    "crew_for",
     "design_options",
+    "run_design",
     "run_study",
     "study_estimators",
     "training_runs",
+    "tuned",
     "weight_files",
 ]
 
@@ -59,6 +64,7 @@ class _CanMerge(Protocol):
 
 
 Mergeable = TypeVar("Mergeable", bound=_CanMerge)
+Shared = TypeVar("Shared")
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -97,7 +103,7 @@ class Comparison:
         return summary_text(self.tables, self.run)
 
     def __repr__(self) -> str:
-        return f"<Comparison: {', '.join(f'{name} ({len(t.rows)})' for name, t in self.tables.items())}>"
+        return f"<{type(self).__name__}: {', '.join(f'{name} ({len(t.rows)})' for name, t in self.tables.items())}>"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -177,9 +183,9 @@ def compare(
     Raises
     ------
     InputError
-        If an option is out of its range or an estimator unknown.
+        If an option is out of its range, an estimator is unknown, or fails at each of several tries.
     ContractError
-        If an estimator fails or breaks the contract.
+        If an estimator breaks the contract.
 
     Examples
     --------
@@ -313,20 +319,22 @@ def run_study(
     jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
     with one_thread():
-        study, gammas = _tuned(study)
+        study, gammas = tuned(study)
         # Before the long work: what is wrong with an estimator shows at once.
         example = attention_example_table(study)
         exact = exact_risks(study)
-    run_design = partial(
-        _run_design,
-        study=study,
+    design = partial(
+        run_design,
+        shared=study,
+        cells=study.cells,
         progress=progress or (lambda what, done, total: None),
         notice=notice or (lambda line: None),
         kept=kept,
     )
-    with _crew(study, jobs, dask) as crew:
-        risk = run_design("risk", RiskMoments, risk_block, study.chains, study.sequences_per_chain, crew=crew)
-        decomposition = run_design(
+    sequences = study.chains * study.sequences_per_chain + study.decomposition_chains * study.decomposition_sequences
+    with crew_for(study, sequences, jobs, dask) as crew:
+        risk = design("risk", RiskMoments, risk_block, study.chains, study.sequences_per_chain, crew=crew)
+        decomposition = design(
             "decomposition",
             DecompositionMoments,
             decomposition_block,
@@ -342,6 +350,7 @@ def run_study(
             "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
             "signed_bias": signed_bias_table(study, risk),
             "differences": difference_table(study, risk),
+            "smoothing": smoothing_table(study, risk.smoothing),
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,
@@ -361,12 +370,23 @@ def run_study(
     return Comparison({name: table for name, table in tables.items() if table is not None}, run)
 
 
-def _crew(study: Study, jobs: int, dask: str | None) -> InProcess | Processes | Cluster:
-    """Return who does the work; a small study stays in this process, where it is done sooner."""
+def crew_for(shared: object, sequences: int, jobs: int, dask: str | None = None) -> InProcess | Processes | Cluster:
+    """Return who does the work; a small study stays in this process, where it is done sooner.
+
+    Parameters
+    ----------
+    shared : object
+        What every task needs.
+    sequences : int
+        How many are to be predicted.
+    jobs : int
+        Processes on this machine.
+    dask : str, optional
+        Address of a dask.distributed scheduler, whose workers are used instead.
+    """
     if dask is not None:
-        return Cluster(study, dask)
-    sequences = study.chains * study.sequences_per_chain + study.decomposition_chains * study.decomposition_sequences
-    return InProcess(study) if jobs == 1 or sequences < _WORTH_PROCESSES else Processes(study, jobs)
+        return Cluster(shared, dask)
+    return InProcess(shared) if jobs == 1 or sequences < _WORTH_PROCESSES else Processes(shared, jobs)
 
 
 def design_options(study: Study) -> dict[str, Any]:
@@ -399,10 +419,10 @@ def weight_files(estimators: Iterable[Estimator]) -> dict[str, Path]:
     return files
 
 
-def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
+def tuned(study: Study) -> tuple[Study, dict[str, float]]:
     """Tune γ of each `construction-softmax` that was not given one."""
     gammas: dict[str, float] = {}
-    tuned: list[Estimator] = []
+    estimators: list[Estimator] = []
     for estimator in study.estimators:
         if isinstance(estimator, ConstructionSoftmax) and not estimator.gamma_given:
             gamma = tune_gamma(study.law, study.length, direct_path=estimator.direct_path, seed=study.seed)
@@ -410,25 +430,44 @@ def _tuned(study: Study) -> tuple[Study, dict[str, float]]:
             estimator = ConstructionSoftmax(
                 study.n_states, gamma, direct_path=estimator.direct_path, name=estimator.name
             )
-        tuned.append(estimator)
-    return replace(study, estimators=tuple(tuned)), gammas
+        estimators.append(estimator)
+    return replace(study, estimators=tuple(estimators)), gammas
 
 
-def _run_design(
+def run_design(
     what: str,
     kind: type[Mergeable],
-    work: Callable[[Study, range], Mergeable],
+    work: Callable[[Shared, range], Mergeable],
     chains: int,
     sequences: int,
     *,
-    study: Study,
+    shared: Shared,
+    cells: int,
     crew: InProcess | Processes | Cluster,
     progress: Progress,
     notice: Callable[[str], None],
-    kept: StudyBlocks | None,
+    kept: StudyBlocks | None = None,
 ) -> Mergeable | None:
-    """Run a design's blocks and merge them in chain order; None if it has no chains."""
-    tasks = list(blocks(chains, sequences, study.cells))
+    """Run a design's blocks and merge them in chain order; None if it has no chains.
+
+    Parameters
+    ----------
+    what : str
+        The design's name.
+    kind : type
+        What `work` returns.
+    work : callable
+        (shared, chains) → the summary of those chains.
+    chains, sequences : int
+        R chains with S sequences each.
+    shared : object
+        What every block needs; the crew has it too.
+    cells : int
+        T·K, probabilities predicted for one sequence.
+    crew, progress, notice, kept
+        As for :func:`run_study`.
+    """
+    tasks = list(blocks(chains, sequences, cells))
     store = None if kept is None else kept.design(what, kind)
     done, whole = (0, None) if store is None else store.merged()
     tasks = [task for task in tasks if task.start >= done]
@@ -446,7 +485,7 @@ def _run_design(
         part = store.load(task) if store is not None and task in there else None
         if part is None and task in there:  # it was there, but cannot be read
             with one_thread():
-                part = work(study, task)
+                part = work(shared, task)
         if part is None:
             part = next(fresh)
         whole = part if whole is None else whole.merge(part)

@@ -27,7 +27,7 @@ from icl_estimators.experiments.executors import one_thread
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.validation import InputError
 
-__all__ = ["EXACT_METRICS", "ExactRisk", "exact_risk"]
+__all__ = ["EXACT_METRICS", "ExactRisk", "check_exact_budget", "exact_risk"]
 
 Array = NDArray[np.float64]
 
@@ -41,6 +41,8 @@ EXACT_METRICS = (
     "log_loss_nats",
 )
 """The metrics that have a closed form given a prefix."""
+
+MOST_STATES = 1000  # a prefix has K × K counts, whatever its length
 
 BLOCK_CELLS = 2**19
 """How many probabilities are held at once: 4 MiB an array, at any K."""
@@ -65,6 +67,24 @@ class ExactRisk:
     metrics: dict[str, Array]
 
 
+def check_exact_budget(n_states: int, length: int) -> int:
+    """Return the number of prefixes, if they and the states are few enough for exact risk.
+
+    Raises
+    ------
+    InputError
+        If K is above 1,000, or as :func:`icl_estimators.chains.check_prefix_budget` does.
+
+    Examples
+    --------
+    >>> check_exact_budget(3, 12)
+    531441
+    """
+    if n_states > MOST_STATES:
+        raise InputError(f"{n_states} states are too many for exact risk: at most {MOST_STATES}")
+    return check_prefix_budget(n_states, length)
+
+
 def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -> ExactRisk:
     """Return the exact risk of `estimator` at context lengths 1 … `length`.
 
@@ -84,7 +104,7 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
     Raises
     ------
     InputError
-        If the prefixes are too many to enumerate, the start law is not uniform (then the posterior given a prefix
+        If the prefixes or the states are too many, the start law is not uniform (then the posterior given a prefix
         has no closed form), or `estimator` is for another K.
     ContractError
         If the estimator fails, or its predictions break the contract.
@@ -102,11 +122,11 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
     if estimator.n_states != law.n_states:
         raise InputError(f"{estimator.name} is for {estimator.n_states} states, the chains have {law.n_states}")
     k = law.n_states
-    total = check_prefix_budget(k, length)
+    total = check_exact_budget(k, length)
     sums = {metric: np.zeros(length) for metric in EXACT_METRICS}
     finite_weight = np.zeros(length)
     first = 0
-    block = max(1, min(8192, BLOCK_CELLS // (length * k)))
+    block = max(1, min(8192, BLOCK_CELLS // (length * k + k * k)))
     for tokens in all_prefixes(k, length, block):
         with one_thread():
             predictions = ask(estimator, tokens, place="sequence {}".format, where=_what)

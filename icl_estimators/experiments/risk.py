@@ -17,7 +17,8 @@ from icl_estimators.chains import (
 )
 from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
 from icl_estimators.experiments.prediction import predict
-from icl_estimators.experiments.study import Study, unit_size
+from icl_estimators.experiments.smoothing_moments import SmoothingMoments, SmoothingPrefixes, SmoothingSums
+from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     Cells,
     Moments,
@@ -48,6 +49,8 @@ RISK_METRICS = (
 )
 """Metrics that are a mean over sequences; `kl_finite_nats`, a ratio, is kept apart."""
 
+_EVERY_VISIT_UP_TO = 20  # beyond, some numbers of visits stand for all: the summaries stay small
+
 _WITHOUT_BAND = ("p_infinite",)  # so that their covariances are not needed
 
 
@@ -67,6 +70,8 @@ class RiskMoments:
         The estimator against the reference, `p_infinite` left out.
     signed_bias : dict of estimator to RatioMoments
         Context length by bin of the true probability; single estimators only.
+    smoothing : dict of estimator to SmoothingMoments
+        What fits of a pseudo-count by visits need.
     martingale : Moments or None
         Of realised KL of Bayes less ρ; None where the posterior is not exact.
     """
@@ -75,6 +80,7 @@ class RiskMoments:
     finite: dict[str, RatioMoments]
     differences: dict[tuple[str, str], PairMoments]
     signed_bias: dict[str, RatioMoments]
+    smoothing: dict[str, SmoothingMoments]
     martingale: Moments | None
 
     def merge(self, other: RiskMoments) -> RiskMoments:
@@ -84,6 +90,7 @@ class RiskMoments:
             {key: moments.merge(other.finite[key]) for key, moments in self.finite.items()},
             {key: moments.merge(other.differences[key]) for key, moments in self.differences.items()},
             {key: moments.merge(other.signed_bias[key]) for key, moments in self.signed_bias.items()},
+            {key: moments.merge(other.smoothing[key]) for key, moments in self.smoothing.items()},
             None if self.martingale is None or other.martingale is None else self.martingale.merge(other.martingale),
         )
 
@@ -109,18 +116,23 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     # An entry of a Dirichlet row is above 0 even where its double is not (α < 0.02): a predicted 0 is infinitely wrong.
     above_zero = np.maximum(sample.transition, np.nextafter(0.0, 1.0))
     tokens, truth, targets = sample.inputs, Sample(sample.tokens, above_zero).truth, sample.targets
+    counts = transition_counts(tokens, study.n_states)
     bayes = floor = None
     if study.exact_posterior:
-        counts = transition_counts(tokens, study.n_states)
         bayes = posterior_predictive(counts, study.law.concentration)
         floor = posterior_kl_floor(counts, study.law.concentration)
     n_chains = len(chains)
-    unit_chains = unit_size(study.sequences_per_chain, study.cells)
-    units = [slice(first, min(first + unit_chains, n_chains)) for first in range(0, n_chains, unit_chains)]
+    units = study.units(n_chains)
     start = start_probabilities(sample.transition, study.law.start)
     cells = [Cells.of(sample.tokens[unit, :, :-1], sample.transition[unit], start[unit]) for unit in units]
     chain: dict[str, _ChainValues] = {}
     bias: dict[str, list[RatioMoments]] = {}
+    smoothing: dict[str, SmoothingSums] = {}
+    prefixes = SmoothingPrefixes(
+        counts.reshape(n_chains, study.sequences_per_chain, *counts.shape[1:]),
+        ["visits"],
+        every_up_to=_EVERY_VISIT_UP_TO,
+    )
     for estimator in study.estimators:
         predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
         by_sequence = _losses(predictions, truth, targets, bayes, floor)
@@ -129,13 +141,25 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         bias[estimator.name] = [
             signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
         ]
+        smoothing[estimator.name] = prefixes.sums(by_chain)
     for recipe, runs in study.recipes.items():
         chain[recipe] = _ChainValues.average([chain[name] for name in runs])
+        smoothing[recipe] = SmoothingSums.average([smoothing[name] for name in runs])
     martingale = None
     if bayes is not None and floor is not None:
         martingale = with_mean(chain_values(kl_divergence(truth, bayes) - floor, n_chains))
+    smoothing_moments = {
+        name: sums.moments(units, study.chains // 2 - chains.start) for name, sums in smoothing.items()
+    }
     return merge_in_order(
-        _summary(chain, {name: parts[i] for name, parts in bias.items()}, martingale, study.reference, unit)
+        _summary(
+            chain,
+            {name: parts[i] for name, parts in bias.items()},
+            {name: parts[i] for name, parts in smoothing_moments.items()},
+            martingale,
+            study.reference,
+            unit,
+        )
         for i, unit in enumerate(units)
     )
 
@@ -189,6 +213,7 @@ def _losses(
 def _summary(
     chain: dict[str, _ChainValues],
     signed_bias: dict[str, RatioMoments],
+    smoothing: dict[str, SmoothingMoments],
     martingale: Array | None,
     reference: str,
     unit: slice,
@@ -211,5 +236,6 @@ def _summary(
             if metric != "p_infinite"
         },
         signed_bias=signed_bias,
+        smoothing=smoothing,
         martingale=None if martingale is None else Moments.of(martingale[unit], full=False),
     )

@@ -129,6 +129,11 @@ class Study:
             names.insert(names.index(runs[-1]) + 1, recipe)
         return tuple(names)
 
+    def units(self, n_chains: int) -> list[slice]:
+        """Return the rows of each unit among the first `n_chains` of the risk design, or among those of a block."""
+        size = unit_size(self.sequences_per_chain, self.cells)
+        return [slice(first, min(first + size, n_chains)) for first in range(0, n_chains, size)]
+
     @property
     def exact_posterior(self) -> bool:
         """Whether the posterior given a prefix is known exactly: only with a uniform first token."""

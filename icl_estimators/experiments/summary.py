@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from icl_estimators.experiments.smoothing_summary import pseudo_count_text, records
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.text import number, text_table
 
@@ -67,6 +68,9 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
             f"\nMean KL over n less that of {options['reference']}, paired on the same draws, {level} interval, nats\n"
             + text_table(["", "difference", ""], rows, left=2)
         )
+    acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
+    if acts_like:
+        parts.append("\nPseudo-count α that it acts like after n_v transitions out of the current token\n" + acts_like)
     if run.get("tuned_gamma"):
         parts.append(
             "\nRead-out scale γ, tuned on chains of its own: "
@@ -139,5 +143,6 @@ def _observed_text(risk: Table, run: dict[str, Any]) -> str:
         "else the whole history)\n"
     )
     rows.sort(key=lambda row: float(row[1]))
-    note = "" if any(row[2] for row in rows) else "\nNo intervals: one series has no independent units.\n"
-    return head + text_table(["estimator", "log loss", ""], rows) + note
+    note = "" if any(row[2] for row in rows) else "\nNo intervals: one series has no independent units."
+    interval = f"{100 * options['level']:g} % interval" if any(row[2] for row in rows) else ""
+    return head + text_table(["estimator", "log loss", interval], rows) + note

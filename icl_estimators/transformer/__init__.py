@@ -5,14 +5,23 @@ from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.folded import Folded, construction_folded, fold
 from icl_estimators.transformer.folded_forward import folded_attention, folded_logits
 from icl_estimators.transformer.folded_loss import folded_loss
+from icl_estimators.transformer.interventions import (
+    EXACT_ATTENTION,
+    INTERVENTIONS,
+    Intervention,
+    intervened_logits,
+)
 from icl_estimators.transformer.model import Transformer, initial_parameters
 from icl_estimators.transformer.positions import Far, far_distance
 from icl_estimators.transformer.training import MetricRow, Recipe, Trainer, final_metrics
 
 __all__ = [
+    "EXACT_ATTENTION",
+    "INTERVENTIONS",
     "CheckpointInfo",
     "Far",
     "Folded",
+    "Intervention",
     "MetricRow",
     "ModelConfig",
     "Recipe",
@@ -26,6 +35,7 @@ __all__ = [
     "folded_logits",
     "folded_loss",
     "initial_parameters",
+    "intervened_logits",
     "load_checkpoint",
     "save_checkpoint",
 ]

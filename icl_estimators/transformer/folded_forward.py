@@ -24,6 +24,7 @@ __all__ = [
     "features",
     "folded_attention",
     "folded_logits",
+    "layer_two_attention",
     "mix",
     "reduce",
     "spread_is_safe",
@@ -120,7 +121,7 @@ def folded_logits(folded: Folded, tokens: Tensor, *, far: Far = None) -> Tensor:
     """
     reduced = reduce(folded)
     x1 = features(folded, tokens, far)  # (m+1, B, T)
-    attention = _layer_two_attention(folded, reduced, x1, far)  # (B, T, T)
+    attention = layer_two_attention(folded, reduced, x1, far)  # (B, T, T)
     averaged = (by_sequence(x1[:-1]) @ attention.mT).transpose(0, 1)  # (m, B, T)
     return (mix(reduced.direct, x1) + mix(reduced.induction, averaged)).permute(1, 2, 0)  # (B, T, K)
 
@@ -142,7 +143,7 @@ def folded_attention(folded: Folded, tokens: Tensor, *, far: Far = None) -> tupl
     [0.25, 0.25, 0.25, 0.25, 0.0]
     """
     first = _layer_one_attention(folded, tokens, far)
-    return first, _layer_two_attention(folded, reduce(folded), features(folded, tokens, far), far)
+    return first, layer_two_attention(folded, reduce(folded), features(folded, tokens, far), far)
 
 
 def _layer_one_mass(folded: Folded, tokens: Tensor, one_hot: Tensor, far: Far) -> Tensor:
@@ -162,7 +163,8 @@ def _layer_one_attention(folded: Folded, tokens: Tensor, far: Far) -> Tensor:
     return scores.softmax(dim=-1)
 
 
-def _layer_two_attention(folded: Folded, reduced: Reduced, x1: Tensor, far: Far) -> Tensor:
+def layer_two_attention(folded: Folded, reduced: Reduced, x1: Tensor, far: Far) -> Tensor:
+    """Return the attention matrix of layer 2, shape (B, T, T), of features x̃ of shape (2K − 1, B, T)."""
     query = by_sequence(mix(reduced.query, x1))  # (B, m, T)
     bias = bias_matrix(folded.r2, x1.shape[-1], -math.inf, far)
     return torch.baddbmm(bias, query.mT, by_sequence(x1[:-1])).softmax(dim=-1)

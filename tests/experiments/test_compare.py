@@ -19,6 +19,9 @@ from icl_estimators.chains import ChainLaw, sample_chains
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import compare as module_of_compare
 from icl_estimators.experiments.compare import Comparison, compare, study_estimators, training_runs, weight_files
+from icl_estimators.experiments.risk import risk_block
+from icl_estimators.experiments.study import Study, blocks
+from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.validation import InputError
 
@@ -71,7 +74,13 @@ def test_tables_are_the_same_bytes_for_any_number_of_processes(
 ) -> None:
     monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 100)
     processes: list[int] = []
-    monkeypatch.setattr(module_of_compare, "Workers", counting(processes))
+
+    class Counted(module_of_compare.Processes):
+        def __init__(self, shared: Any, jobs: int) -> None:
+            processes.append(jobs)
+            super().__init__(shared, jobs)
+
+    monkeypatch.setattr(module_of_compare, "Processes", Counted)
     options: dict[str, Any] = {
         "chains": 230,  # a last unit of 30 chains, a last block of one unit and a part
         "sequences_per_chain": 12,
@@ -82,20 +91,10 @@ def test_tables_are_the_same_bytes_for_any_number_of_processes(
     }
     names = [name for name in rules if name in ("transformer", "construction-softmax", "bigram", "add-one")]
     one, two = (saved(compare(names, jobs=jobs, **options), tmp_path / str(jobs)) for jobs in (1, 2))
-    assert processes == [1, 1, 2, 2]
+    assert processes == [2]
     assert one == two
     expected = {"risk.csv", "decomposition.csv", "signed_bias.csv", "differences.csv", "checks.csv"}
     assert expected < set(one)
-
-
-def counting(processes: list[int]) -> type:
-    class Counting(module_of_compare.Workers):
-        def in_order(self, work: Any, tasks: Any, *, jobs: int = 1) -> Any:
-            assert len(tasks) > 1
-            processes.append(jobs)
-            return super().in_order(work, tasks, jobs=jobs)
-
-    return Counting
 
 
 def test_small_studies_stay_in_this_process() -> None:
@@ -387,7 +386,7 @@ def test_an_exception_on_some_chain_names_estimator_and_chain(
     monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 3000, "sequences_per_chain": 1, "length": 15}
     culprit = sample_chains([2345], sequences_per_chain=1, length=15).inputs[0]
-    with pytest.raises(ContractError, match="unhappy failed on chain 2345: ArithmeticError: not this one"):
+    with pytest.raises(InputError, match="unhappy failed on chain 2345: ArithmeticError: not this one"):
         compare([rules_module.Unhappy(culprit), "add-one"], jobs=jobs, **options)
 
 
@@ -437,8 +436,7 @@ def test_memory_does_not_grow_with_chains() -> None:
     """What is kept of 3,000 chains is as large as what is kept of 300."""
     sizes = []
     for chains in (300, 3000):
-        design = module_of_compare.Study((get("add-one"),), chains=chains, length=5, decomposition_chains=0)
-        with module_of_compare.Workers(design) as workers:
-            moments = module_of_compare._risk_moments(design, workers, 1, lambda *report: None)
-        sizes.append(len(pickle.dumps(moments)))
+        design = Study((get("add-one"),), chains=chains, length=5, decomposition_chains=0)
+        parts = (risk_block(design, block) for block in blocks(chains, 10, design.cells))
+        sizes.append(len(pickle.dumps(merge_in_order(parts))))
     assert abs(sizes[0] - sizes[1]) < 200

@@ -1,0 +1,57 @@
+"""A trained transformer with a part of its mechanism replaced, as an estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from icl_estimators.estimators.transformer import Transformer, in_fixed_batches
+from icl_estimators.transformer import Intervention, intervened_logits
+from icl_estimators.validation import InputError, as_tokens
+
+__all__ = ["Intervened"]
+
+
+class Intervened:
+    """The softmax of a trained model's logits under an intervention.
+
+    Parameters
+    ----------
+    transformer : Transformer
+        The intact model; it is not changed.
+    intervention : Intervention
+
+    Raises
+    ------
+    InputError
+        If the model has no folded form to intervene on.
+
+    Examples
+    --------
+    >>> intact = Transformer(3)
+    >>> Intervened(intact, Intervention("no-direct-path", direct_path=False)).name
+    'transformer:no-direct-path'
+    """
+
+    def __init__(self, transformer: Transformer, intervention: Intervention) -> None:
+        folded = transformer.folded
+        if folded is None:
+            raise InputError(f"{transformer.name} has no folded form: interventions need two layers of one head")
+        self.n_states = transformer.n_states
+        self.name = f"{transformer.name}:{intervention.name}"
+        self.intervention = intervention
+        self._folded, self._device, self._far = folded, transformer.device, transformer.far
+
+    def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
+        """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
+        logits = in_fixed_batches(self._forward, as_tokens(tokens, self.n_states), self.n_states)
+        return np.asarray(softmax(logits.astype(np.float64), axis=-1))
+
+    @torch.inference_mode()
+    def _forward(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        given = torch.from_numpy(tokens).to(self._device)
+        logits = intervened_logits(self._folded, given, self.intervention, far=self._far)
+        result: NDArray[np.float32] = logits.cpu().numpy()
+        return result

@@ -1,0 +1,236 @@
+"""What each part of the trained model's mechanism does to its smoothing and its regret → interventions.csv.
+
+The intact model and the model with a part replaced predict the same sequences; what is reported is the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.chains import posterior_predictive, sample_chains, transition_counts
+from icl_estimators.divergences import kl_divergence
+from icl_estimators.experiments.prediction import predict
+from icl_estimators.experiments.risk_tables import NO_POSTERIOR
+from icl_estimators.experiments.study import Study
+from icl_estimators.experiments.tables import Cell, Table
+from icl_estimators.inference import (
+    CountStatistics,
+    Grouping,
+    Intervals,
+    Laws,
+    PairedPseudoCountMoments,
+    PrefixGroups,
+    PseudoCount,
+    RatioMoments,
+    fit_pseudo_count,
+    fitted_values,
+    pseudo_count_difference,
+    ratio_intervals,
+)
+from icl_estimators.inference.intervals import t_quantile
+
+if TYPE_CHECKING:
+    from icl_estimators.estimators.transformer import Transformer
+
+__all__ = ["InterventionMoments", "intervention_block", "intervention_table", "intervention_targets"]
+
+Array = NDArray[np.float64]
+
+INTACT = "intact"
+_GROUPINGS: tuple[Grouping, ...] = ("overall", "visits")
+_FROM_ADD_ONE = "less that of the add-one rule, which is 0"
+_NO_SUCH_PREFIX = "no such prefix"
+
+Key = tuple[Grouping, int]
+
+
+@dataclass(frozen=True, eq=False)
+class InterventionMoments:
+    """What is kept of some chains.
+
+    Attributes
+    ----------
+    pairs : dict of (intervention, key) to PairedPseudoCountMoments or None
+        The intact model's statistics beside the changed one's, by (grouping, value).
+    regret, difference : dict of intervention to RatioMoments, or None
+        Of the sum of regret (of the intact model's less the changed one's) over the number of prefixes: overall, and at
+        each number of visits from 0 on. None where the posterior is not exact.
+    """
+
+    pairs: dict[tuple[str, Key], PairedPseudoCountMoments | None]
+    regret: dict[str, RatioMoments] | None
+    difference: dict[str, RatioMoments] | None
+
+    def merge(self, other: InterventionMoments) -> InterventionMoments:
+        """Return the moments of both groups of chains together; `other`'s come after."""
+        pairs = dict(self.pairs)
+        for key, pair in other.pairs.items():
+            mine = pairs[key]
+            pairs[key] = pair if mine is None else mine if pair is None else mine.merge(pair)
+        return InterventionMoments(
+            pairs, _merge_each(self.regret, other.regret), _merge_each(self.difference, other.difference)
+        )
+
+
+def intervention_targets(study: Study) -> tuple[Transformer, ...]:
+    """Return the trained models that can be intervened on: all runs of the first recipe, or the first model alone."""
+    models = [rule for rule in study.estimators if getattr(rule, "folded", None) is not None]
+    if not models:
+        return ()
+    runs = next((runs for runs in study.recipes.values() if models[0].name in runs), (models[0].name,))
+    return tuple(rule for rule in models if rule.name in runs)  # type: ignore[misc]
+
+
+def intervention_block(study: Study, chains: range) -> InterventionMoments:
+    """Draw `chains` from the smoothing stream, and ask the models intact and under every intervention.
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+    InputError
+        If a chain lacks the stationary law that the study starts from.
+    """
+    from icl_estimators.estimators.intervened import Intervened
+    from icl_estimators.transformer import INTERVENTIONS
+
+    sample = sample_chains(
+        chains,
+        sequences_per_chain=study.sequences_per_chain,
+        length=study.length,
+        law=study.law,
+        seed=study.seed,
+        purpose="smoothing",
+    )
+    tokens = sample.inputs
+    shape = (len(chains), study.sequences_per_chain, study.length, study.n_states)
+    counts = transition_counts(tokens, study.n_states).reshape(shape)
+    bayes = posterior_predictive(counts, study.law.concentration) if study.exact_posterior else None
+    models = intervention_targets(study)
+    groups = {by: PrefixGroups(counts, by) for by in _GROUPINGS}
+
+    def ask(changed: list[Transformer] | list[Intervened]) -> tuple[dict[Key, CountStatistics], Array | None]:
+        """Return statistics and regret, both averaged over training runs."""
+        runs, regrets = [], []
+        for rule in changed:
+            predictions = predict(rule, tokens, chains, study.sequences_per_chain).reshape(shape)
+            laws = Laws.of(predictions)
+            runs.append({(by, v): s for by, found in groups.items() for v, s in found.statistics(laws).items()})
+            if bayes is not None:
+                regrets.append(kl_divergence(bayes, predictions))
+        pooled = {key: CountStatistics.average([run[key] for run in runs]) for key in runs[0]}
+        return pooled, np.mean(regrets, axis=0) if regrets else None
+
+    intact, intact_regret = ask(list(models))
+    pairs: dict[tuple[str, Key], PairedPseudoCountMoments | None] = {}
+    regret, difference = {}, {}
+    visits = counts.sum(axis=-1)
+    if intact_regret is not None:
+        regret[INTACT] = _by_visits(intact_regret, visits)
+    for intervention in INTERVENTIONS:
+        statistics, changed_regret = ask([Intervened(model, intervention) for model in models])
+        for key, found in statistics.items():
+            pairs[intervention.name, key] = PairedPseudoCountMoments.of(intact[key], found)
+        if changed_regret is not None and intact_regret is not None:
+            regret[intervention.name] = _by_visits(changed_regret, visits)
+            difference[intervention.name] = _by_visits(intact_regret - changed_regret, visits)
+    return InterventionMoments(pairs, regret or None, difference or None)
+
+
+def intervention_table(study: Study, moments: InterventionMoments) -> Table:
+    """Return interventions.csv: by visits (all prefixes together where it is empty) and quantity.
+
+    `log_pseudo_count` and `regret_nats`: `estimate` under the intervention, `difference` the intact model's less that.
+    The same with ``_from_add_one``: `difference` is the estimate itself, because the add-one rule's is 0, with its
+    interval.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    names = list(dict.fromkeys(name for name, _ in moments.pairs))
+    labels = _labels(study.length)
+    keys: list[Key] = [("overall", 0), *(("visits", v) for v in fitted_values("visits", study.length))]
+    for name in (INTACT, *names):
+        for key in keys:
+            rows += _pseudo_count_rows(moments, name, names[0], key, study.level)
+        if moments.regret is None or moments.difference is None:
+            nothing = (np.nan,) * 5
+            rows += [(name, label, quantity, *nothing, NO_POSTERIOR) for quantity in _regrets(name) for label in labels]
+            continue
+        own = ratio_intervals(moments.regret[name], level=study.level, empty=_NO_SUCH_PREFIX)
+        if name != INTACT:
+            paired = ratio_intervals(moments.difference[name], level=study.level, empty=_NO_SUCH_PREFIX)
+            rows += _regret_rows(name, "regret_nats", labels, own, paired, "")
+        rows += _regret_rows(name, "regret_nats_from_add_one", labels, own, own, _FROM_ADD_ONE)
+    return Table.of("interventions", rows)
+
+
+def _pseudo_count_rows(
+    moments: InterventionMoments, name: str, any_other: str, key: Key, level: float
+) -> Iterator[tuple[Cell, ...]]:
+    pair = moments.pairs[any_other if name == INTACT else name, key]
+    label: Cell = key[1] if key[0] == "visits" else None
+    if pair is None:
+        return
+    if name == INTACT:
+        fit = fit_pseudo_count(pair.first, level=level)
+    else:
+        found = pseudo_count_difference(pair, level=level)
+        fit = found.second
+        numbers = (_log(fit), found.difference, found.se, found.low, found.high)
+        yield (name, label, "log_pseudo_count", *numbers, "; ".join(filter(None, (found.note, *fit.notes))))
+    margin = fit.se_log * t_quantile(0.5 + 0.5 * level, max(fit.n_chains - 1, 1))
+    value = _log(fit)
+    numbers = (value, value, fit.se_log, value - margin, value + margin)
+    note = "; ".join((_FROM_ADD_ONE, *fit.notes))
+    yield (name, label, "log_pseudo_count_from_add_one", *numbers, note)
+
+
+def _log(fit: PseudoCount) -> float:
+    with np.errstate(divide="ignore"):
+        return float(np.log(fit.estimate))
+
+
+def _regrets(name: str) -> tuple[str, ...]:
+    both = ("regret_nats", "regret_nats_from_add_one")
+    return both[1:] if name == INTACT else both
+
+
+def _regret_rows(
+    name: str, quantity: str, labels: list[Cell], own: Intervals, shown: Intervals, note: str
+) -> Iterator[tuple[Cell, ...]]:
+    for column, label in enumerate(labels):
+        if np.isnan(own.estimate[column]):
+            continue  # no prefix has so many visits
+        numbers = (own.estimate, shown.estimate, shown.se, shown.low, shown.high)
+        why = "; ".join(filter(None, (note, shown.notes[column])))
+        yield (name, label, quantity, *(float(values[column]) for values in numbers), why)
+
+
+def _labels(length: int) -> list[Cell]:
+    return [None, 0, *fitted_values("visits", length)]
+
+
+def _by_visits(values: Array, visits: NDArray[np.int32]) -> RatioMoments:
+    """Return the moments of chain sums over the number of prefixes: overall, then at each number of visits."""
+    n_chains, length = len(values), values.shape[-1]
+    chain = np.broadcast_to(np.arange(n_chains)[:, None, None], values.shape)
+    index = (chain * length + visits).ravel()
+    total = np.bincount(index, values.ravel(), n_chains * length).reshape(n_chains, length)
+    number = np.bincount(index, minlength=n_chains * length).astype(np.float64).reshape(n_chains, length)
+    shown = [0, *fitted_values("visits", length)]
+    return RatioMoments.of(
+        np.concatenate([total.sum(axis=1, keepdims=True), total[:, shown]], axis=1),
+        np.concatenate([number.sum(axis=1, keepdims=True), number[:, shown]], axis=1),
+    )
+
+
+def _merge_each(
+    first: dict[str, RatioMoments] | None, second: dict[str, RatioMoments] | None
+) -> dict[str, RatioMoments] | None:
+    if first is None or second is None:
+        return None
+    return {name: found.merge(second[name]) for name, found in first.items()}

@@ -1,0 +1,379 @@
+"""Effective smoothing: which pseudo-count, or which other rule, does an estimator act like, and by what mechanism.
+
+The Python face of ``python -m icl_estimators.smoothing``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from icl_estimators.chains import ChainLaw, StartLaw, occurrence_counts, sample_chains, transition_counts
+from icl_estimators.estimators import Estimator
+from icl_estimators.experiments.compare import (
+    Comparison,
+    Paths,
+    Progress,
+    crew_for,
+    design_options,
+    run_design,
+    study_estimators,
+    training_runs,
+    tuned,
+)
+from icl_estimators.experiments.executors import in_order, one_thread
+from icl_estimators.experiments.interventions import (
+    InterventionMoments,
+    intervention_block,
+    intervention_table,
+    intervention_targets,
+)
+from icl_estimators.experiments.prediction import predict
+from icl_estimators.experiments.smoothing_moments import (
+    PANEL_VISITS,
+    SmoothingMoments,
+    SmoothingPrefixes,
+    SmoothingSums,
+)
+from icl_estimators.experiments.smoothing_summary import smoothing_text
+from icl_estimators.experiments.smoothing_tables import smoothing_table
+from icl_estimators.experiments.study import Study, blocks
+from icl_estimators.experiments.tables import Table
+from icl_estimators.inference import (
+    FAMILIES,
+    GROUPINGS,
+    FamilyFit,
+    Grouping,
+    Prefixes,
+    fit_families,
+    merge_in_order,
+    smoothing_family,
+)
+from icl_estimators.provenance import made_with
+from icl_estimators.validation import InputError, positive_int
+
+__all__ = [
+    "Smoothing",
+    "SmoothingDesign",
+    "SmoothingPart",
+    "effective_smoothing",
+    "family_fits",
+    "run_smoothing",
+    "smoothing_block",
+    "smoothing_options",
+]
+
+FAMILY_PREFIXES = 2_000_000
+"""Prefixes that families are fitted to at most, so that memory stays bounded: 2,000 chains × 10 × 100."""
+
+
+@dataclass(frozen=True)
+class SmoothingDesign:
+    """What decides the numbers of a smoothing study.
+
+    Attributes
+    ----------
+    study : Study
+        Estimators and chains; its decomposition design is not used.
+    by : tuple of {"overall", "context-length", "visits"}
+    families : tuple of str
+        Compared with `add-constant` over all prefixes; empty for none.
+    interventions : bool
+        Whether trained models are intervened on.
+
+    Raises
+    ------
+    InputError
+        If a grouping or family is unknown or named twice, or no grouping is named.
+    """
+
+    study: Study
+    by: tuple[Grouping, ...] = GROUPINGS
+    families: tuple[str, ...] = FAMILIES
+    interventions: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.by:
+            raise InputError(f"no grouping is named: choose from {', '.join(GROUPINGS)}")
+        for grouping in self.by:
+            if grouping not in GROUPINGS:
+                raise InputError(f"unknown grouping {grouping!r}: choose from {', '.join(GROUPINGS)}")
+        for family in self.families:
+            smoothing_family(family, self.study.n_states)
+        for named in (self.by, self.families):
+            for name in named:
+                if named.count(name) > 1:
+                    raise InputError(f"{name} is named twice: name each once")
+        if self.families and self.families[0] != "add-constant":
+            rest = (family for family in self.families if family != "add-constant")
+            object.__setattr__(self, "families", ("add-constant", *rest))
+
+    @property
+    def family_chains(self) -> int:
+        """Chains that families are fitted to."""
+        chains = max(2, FAMILY_PREFIXES // (self.study.sequences_per_chain * self.study.length))
+        return min(self.study.chains, chains)
+
+
+class Smoothing(Comparison):
+    """What a smoothing study found: tables `smoothing` and, where there is a trained model, `interventions`."""
+
+    def summary(self) -> str:
+        """Return the headline figures as text: pseudo-counts by visits, the best family, what interventions do."""
+        return smoothing_text(self.tables, self.run)
+
+
+def effective_smoothing(
+    estimators: Iterable[str | Estimator] | str | None = None,
+    *,
+    by: Sequence[Grouping] = GROUPINGS,
+    families: Sequence[str] = FAMILIES,
+    interventions: bool = True,
+    checkpoints: Paths = (),
+    chains: int = 2000,
+    sequences_per_chain: int = 10,
+    length: int = 100,
+    states: int = 3,
+    concentration: float = 1.0,
+    start: StartLaw = "uniform",
+    seed: int = 0,
+    level: float = 0.95,
+    jobs: int = 1,
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Smoothing:
+    """Find which pseudo-count each estimator acts like.
+
+    Parameters
+    ----------
+    estimators : iterable of str or Estimator, or str, optional
+        As for :func:`icl_estimators.compare`. The add-one rule is added: its pseudo-count must come out as 1.
+    by : sequence of {"overall", "context-length", "visits"}
+        Over all prefixes, and by their length and by n_v.
+    families : sequence of str
+        Other rules to compare with the plain pseudo-count over all prefixes; empty for none.
+    interventions : bool
+        Whether to replace parts of a trained model's mechanism.
+    checkpoints, chains, sequences_per_chain, length, states, concentration, start, seed, level, jobs, device, progress
+        As for :func:`icl_estimators.compare`.
+
+    Returns
+    -------
+    Smoothing
+
+    Raises
+    ------
+    InputError
+        If an option is out of its range or a name unknown.
+    ContractError
+        If an estimator fails or breaks the contract.
+
+    Examples
+    --------
+    >>> found = effective_smoothing(["add-constant:0.5"], by=["overall"], families=[], chains=20, length=12)
+    >>> rows = found.smoothing.query("parameter == 'pseudo_count'").set_index("estimator")
+    >>> rows.estimate.round(9).to_dict()
+    {'add-constant:0.5': 0.5, 'add-one': 1.0}
+    """
+    law = ChainLaw(states, concentration, start)
+    made, reference = study_estimators(
+        estimators, law, reference="add-one", checkpoints=checkpoints, device=device, warn=lambda line: None
+    )
+    study = Study(
+        estimators=made,
+        reference=reference,
+        law=law,
+        length=length,
+        chains=chains,
+        sequences_per_chain=sequences_per_chain,
+        decomposition_chains=0,
+        seed=seed,
+        level=level,
+        checkpoints=training_runs(made),
+    )
+    design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
+    return run_smoothing(design, jobs=jobs, progress=progress)
+
+
+def run_smoothing(
+    design: SmoothingDesign,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Smoothing:
+    """Run a smoothing study and make its tables.
+
+    Parameters
+    ----------
+    design : SmoothingDesign
+    jobs : int
+        Processes on this machine.
+    progress, notice : callable, optional
+        As for :func:`icl_estimators.experiments.compare.run_study`.
+
+    Raises
+    ------
+    InputError, ContractError
+        As :func:`effective_smoothing`.
+    """
+    jobs = positive_int(jobs, "jobs")
+    began = time.perf_counter()
+    report, say = progress or (lambda what, done, total: None), notice or (lambda line: None)
+    with one_thread():
+        study, gammas = tuned(design.study)
+    design = replace(design, study=study)
+    targets = intervention_targets(study) if design.interventions else ()
+    families: dict[str, tuple[FamilyFit, ...]] = {}
+    tables: dict[str, Table] = {}
+    with crew_for(design, study.chains * study.sequences_per_chain, jobs) as crew:
+        run = partial(
+            run_design,
+            chains=study.chains,
+            sequences=study.sequences_per_chain,
+            shared=design,
+            cells=study.cells,
+            crew=crew,
+            progress=report,
+            notice=say,
+        )
+        part = run("smoothing", SmoothingPart, smoothing_block)
+        if design.families and "overall" in design.by:
+            names = study.names
+            for done, fits in enumerate(in_order(family_fits, crew, names, notice=say), start=1):
+                families[names[done - 1]] = fits
+                report("families", done * study.chains // len(names), study.chains)
+        changed = run("interventions", InterventionMoments, _intervention_block) if targets else None
+    assert part is not None  # a study has at least two chains
+    note = ""
+    if design.family_chains < study.chains:
+        note = f"families: the first {design.family_chains:,} chains"
+    with one_thread():
+        tables["smoothing"] = smoothing_table(study, part.moments, families, family_note=note)
+        if changed is not None:
+            tables["interventions"] = intervention_table(study, changed)
+    record = {
+        "options": smoothing_options(design),
+        "tuned_gamma": gammas,
+        "intervened_on": [target.name for target in targets],
+        "family_formulas": {name: smoothing_family(name, study.n_states).formula for name in design.families},
+        "streams": ["smoothing", "tuning"],
+        "jobs": jobs,
+        "threads": 1,  # in each of them
+        **made_with(),
+        "wall_time_s": time.perf_counter() - began,
+    }
+    return Smoothing(tables, record)
+
+
+def smoothing_options(design: SmoothingDesign) -> dict[str, Any]:
+    """Return all that decides a smoothing study's numbers, as plain values."""
+    options = design_options(design.study)
+    for unused in ("reference", "decomposition_chains", "decomposition_sequences"):
+        del options[unused]
+    return options | {
+        "by": list(design.by),
+        "families": list(design.families),
+        "interventions": design.interventions,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingPart:
+    """The moments of every estimator and recipe, by name."""
+
+    moments: dict[str, SmoothingMoments]
+
+    def merge(self, other: SmoothingPart) -> SmoothingPart:
+        """Return the moments of both groups of chains together; `other`'s come after."""
+        return SmoothingPart({name: found.merge(other.moments[name]) for name, found in self.moments.items()})
+
+
+def smoothing_block(design: SmoothingDesign, chains: range) -> SmoothingPart:
+    """Draw `chains` from the smoothing stream, ask every estimator, and keep what fits need.
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+    InputError
+        If a chain lacks the stationary law that the study starts from.
+    """
+    study = design.study
+    drawn = _Drawn(study, chains)
+    panels = [visits for visits in PANEL_VISITS if visits < study.length] if "visits" in design.by else []
+    sums: dict[str, SmoothingSums] = {}
+    prefixes = SmoothingPrefixes(drawn.counts, design.by, panels)
+    for estimator in study.estimators:
+        sums[estimator.name] = prefixes.sums(drawn.ask(estimator))
+    for recipe, runs in study.recipes.items():
+        sums[recipe] = SmoothingSums.average([sums[run] for run in runs])
+    units, n_first = study.units(len(chains)), study.chains // 2 - chains.start
+    return SmoothingPart({name: merge_in_order(found.moments(units, n_first)) for name, found in sums.items()})
+
+
+def _intervention_block(design: SmoothingDesign, chains: range) -> InterventionMoments:
+    return intervention_block(design.study, chains)
+
+
+def family_fits(design: SmoothingDesign, name: str) -> tuple[FamilyFit, ...]:
+    """Fit every family to one estimator, or to the pooled objective of a recipe's training runs; none without prefixes.
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+    """
+    study = design.study
+    names = study.recipes.get(name, (name,))
+    rules = [rule for rule in study.estimators if rule.name in names]
+    n_chains = design.family_chains
+    halves: list[list[Prefixes]] = [[], []]
+    for task in blocks(n_chains, study.sequences_per_chain, study.cells):
+        middle = min(max(n_chains // 2, task.start), task.stop)
+        for half, chains in zip(halves, (range(task.start, middle), range(middle, task.stop)), strict=True):
+            if len(chains):
+                half += _prefixes(study, rules, chains)
+    first, second = (Prefixes.join(half) for half in halves)
+    if not first.number.sum() + second.number.sum():
+        return ()  # contexts of one token: no transition has been seen
+    return fit_families(first, second, families=design.families, level=study.level)
+
+
+_PREFIX_CHAINS = 50  # whose columns fit a cache
+
+
+def _prefixes(study: Study, rules: Sequence[Estimator], chains: range) -> list[Prefixes]:
+    drawn = _Drawn(study, chains)
+    predictions = [drawn.ask(rule) for rule in rules]
+    occurrences = occurrence_counts(drawn.tokens, study.n_states).reshape(drawn.shape)
+    tokens = drawn.tokens.reshape(drawn.shape[:3])
+    parts = []
+    for first in range(0, len(chains), _PREFIX_CHAINS):
+        cut = slice(first, first + _PREFIX_CHAINS)
+        parts.append(Prefixes.of([p[cut] for p in predictions], tokens[cut], drawn.counts[cut], occurrences[cut]))
+    return parts
+
+
+class _Drawn:
+    """Sequences of some chains with their transition counts."""
+
+    def __init__(self, study: Study, chains: range) -> None:
+        self.study, self.chains = study, chains
+        self.tokens = sample_chains(
+            chains,
+            sequences_per_chain=study.sequences_per_chain,
+            length=study.length,
+            law=study.law,
+            seed=study.seed,
+            purpose="smoothing",
+        ).inputs
+        self.shape = (len(chains), study.sequences_per_chain, study.length, study.n_states)
+        self.counts = transition_counts(self.tokens, study.n_states).reshape(self.shape)
+
+    def ask(self, estimator: Estimator) -> Any:
+        """Return checked predictions, shape (R, S, T, K)."""
+        return predict(estimator, self.tokens, self.chains, self.study.sequences_per_chain).reshape(self.shape)

@@ -1,0 +1,154 @@
+"""From moments and fits to the rows of smoothing.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from icl_estimators.experiments.smoothing_moments import SmoothingMoments, merge_halves
+from icl_estimators.experiments.study import Study
+from icl_estimators.experiments.tables import Cell, Table
+from icl_estimators.inference import (
+    Estimate,
+    FamilyFit,
+    PseudoCount,
+    RatioMoments,
+    fit_pseudo_count,
+    pseudo_count_seeds,
+    ratio_intervals,
+)
+
+__all__ = ["prediction_parameter", "smoothing_table"]
+
+Row = tuple[Cell, ...]
+
+_NEVER_UNSEEN = "no prefix ends in a token that it had not left before"
+_NOT_SO_OFTEN = "no prefix has such a count"
+
+
+def prediction_parameter(count: int) -> str:
+    """Return what the mean prediction at n_vw = `count` is called.
+
+    Examples
+    --------
+    >>> prediction_parameter(3)
+    'prediction_at_count_3'
+    """
+    return f"prediction_at_count_{count}"
+
+
+def smoothing_table(
+    study: Study,
+    moments: Mapping[str, SmoothingMoments],
+    families: Mapping[str, Sequence[FamilyFit]] | None = None,
+    *,
+    family_note: str = "",
+) -> Table:
+    """Return smoothing.csv.
+
+    Rows of an estimator, by grouping and value: family `add-constant` with parameters `pseudo_count` and `explained`;
+    at visits 0 family `uniform`, parameter `kl_nats`; family `empirical`, the mean prediction by count; then the
+    families. After several training runs of one recipe, those of their pooled objective and, as `<recipe>:recipe`, of
+    the recipe.
+    """
+    rows: list[Row] = []
+    fits: dict[str, dict[tuple[str, int], PseudoCount]] = {}
+    for name in study.names:
+        fits[name] = {
+            key: fit_pseudo_count(merge_halves(halves), level=study.level, halves=halves)
+            for key, halves in moments[name].halves.items()
+        }
+        for (by, value), fit in fits[name].items():
+            rows += _pseudo_count_rows(name, by, value, fit, study.length)
+        rows.append(_unseen_row(name, moments[name].unseen, study.level))
+        for visits, panel in moments[name].panels.items():
+            rows += _panel_rows(name, visits, panel, study.level)
+        for found in (families or {}).get(name, ()):
+            rows += _family_rows(name, found, family_note)
+        if name in study.recipes:
+            rows += _recipe_rows(name, [fits[run] for run in study.recipes[name]], fits[name], study.level)
+    return Table.of("smoothing", rows)
+
+
+def _row(
+    head: tuple[Cell, ...],
+    family: str,
+    parameter: str,
+    numbers: tuple[float, float, float, float],
+    rest: tuple[float, float, float] = (np.nan,) * 3,
+    flags: tuple[bool, bool] = (True, False),
+    note: str = "",
+) -> Row:
+    return (*head, family, parameter, *map(float, numbers), *map(float, rest), *map(bool, flags), note)
+
+
+def _pseudo_count_rows(name: str, by: str, value: int, fit: PseudoCount, length: int) -> Iterator[Row]:
+    head: tuple[Cell, ...] = (name, by, None if by == "overall" else value)
+    rest = (fit.residual_kl_nats, fit.heldout_kl_nats, fit.explained)
+    notes = list(fit.notes)
+    if by == "overall":
+        notes.append(f"every prefix of 1 to {length} tokens with n_v ≥ 1 weighs the same")
+    note = "; ".join(notes)
+    flags = (fit.identified, fit.boundary)
+    numbers = (fit.estimate, fit.se, fit.low, fit.high)
+    yield _row(head, "add-constant", "pseudo_count", numbers, rest, flags, note)
+    share = (fit.explained, fit.explained_se, fit.explained_low, fit.explained_high)
+    yield _row(head, "add-constant", "explained", share, rest, (not np.isnan(fit.explained), False), note)
+
+
+def _unseen_row(name: str, unseen: RatioMoments, level: float) -> Row:
+    found = ratio_intervals(unseen, level=level, empty=_NEVER_UNSEEN)
+    numbers = (found.estimate[0], found.se[0], found.low[0], found.high[0])
+    note = found.notes[0] or "n_v = 0 says nothing about a pseudo-count: every one predicts uniformly there"
+    return _row((name, "visits", 0), "uniform", "kl_nats", numbers, note=note)
+
+
+def _panel_rows(name: str, visits: int, panel: RatioMoments, level: float) -> Iterator[Row]:
+    found = ratio_intervals(panel, level=level, empty=_NOT_SO_OFTEN)
+    for count in range(visits + 1):
+        numbers = (found.estimate[count], found.se[count], found.low[count], found.high[count])
+        head: tuple[Cell, ...] = (name, "visits", visits)
+        yield _row(head, "empirical", prediction_parameter(count), numbers, note=found.notes[count])
+
+
+def _family_rows(name: str, fit: FamilyFit, note: str) -> Iterator[Row]:
+    head: tuple[Cell, ...] = (name, "overall", None)
+    rest = (fit.residual_kl_nats, fit.heldout.estimate, fit.explained.estimate)
+    if fit.family != "add-constant":  # whose own rows come from all chains
+        for parameter in fit.parameters:
+            numbers = (parameter.estimate, parameter.se, parameter.low, parameter.high)
+            flags = (parameter.identified, parameter.boundary)
+            why = "; ".join(part for part in (parameter.note, note) if part)
+            yield _row(head, fit.family, parameter.name, numbers, rest, flags, why)
+        yield _estimate_row(head, fit.family, "explained", fit.explained, rest, note)
+    yield _estimate_row(head, fit.family, "residual_kl_heldout_nats", fit.heldout, rest, note)
+    if fit.family != "add-constant":
+        yield _estimate_row(head, fit.family, "heldout_gain_nats", fit.heldout_gain, rest, note)
+
+
+def _estimate_row(
+    head: tuple[Cell, ...], family: str, parameter: str, found: Estimate, rest: tuple[float, float, float], note: str
+) -> Row:
+    numbers = (found.estimate, found.se, found.low, found.high)
+    why = "; ".join(part for part in (found.note, note) if part)
+    return _row(head, family, parameter, numbers, rest, (not np.isnan(found.estimate), False), why)
+
+
+def _recipe_rows(
+    recipe: str,
+    runs: Sequence[Mapping[tuple[str, int], PseudoCount]],
+    pooled: Mapping[tuple[str, int], PseudoCount],
+    level: float,
+) -> Iterator[Row]:
+    """Yield the rows of `<recipe>:recipe`: training runs and chains both as samples, and how much the runs differ."""
+    for (by, value), fit in pooled.items():
+        spread = pseudo_count_seeds([run[by, value] for run in runs], fit, level=level)
+        head: tuple[Cell, ...] = (f"{recipe}:recipe", by, None if by == "overall" else value)
+        known = (not np.isnan(spread.estimate), False)
+        numbers = (spread.estimate, spread.se, spread.low, spread.high)
+        note = f"{spread.note}: geometric mean, two-way" if known[0] else spread.note
+        yield _row(head, "add-constant", "pseudo_count", numbers, flags=known, note=note)
+        numbers = (spread.sd_log, spread.sd_se, spread.sd_low, spread.sd_high)
+        note = f"{spread.note}: standard deviation of log α̂, χ² interval" if known[0] else spread.note
+        yield _row(head, "add-constant", "between_seed_sd_log", numbers, flags=known, note=note)

@@ -1,0 +1,242 @@
+"""Σ KL(p̂ ‖ rule) of a family, with derivatives, and its least value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from icl_estimators.inference.prefixes import PrefixBlock
+from icl_estimators.inference.smoothing_families import Family, Kind
+
+__all__ = ["Coordinates", "FamilyMinimum", "block_values", "minimise", "natural"]
+
+Array = NDArray[np.float64]
+
+EDGE = 18.0
+"""How far logarithms and logits may go: e^±18."""
+
+NEAR_EDGE = 10.0
+"""Beyond it a boundary is tried."""
+
+_MOST_STEPS = 100
+_SHORTEST = 1e-9  # share of a step below which there is no way down
+_POLISH = 1e-4  # steps that are shorter are Newton's last
+_MOST_POLISHED = 4
+_CONVERGED = 1e-10
+_NOTHING_LEFT = 1e-18  # nats a prefix that a step was to gain
+_LONGEST_STEP = 3.0
+_SAME = 1e-12  # nats a prefix: an exact boundary wins if it is no worse by more
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """Where a family's parameters stand: free ones in fitted coordinates, others pinned to a boundary.
+
+    Attributes
+    ----------
+    free : ndarray of float64, shape (P,)
+        Logarithms, logits or the numbers themselves; without meaning where pinned.
+    pinned : dict of int to float
+        Parameters held at 0 or 1 exactly.
+    """
+
+    free: Array
+    pinned: dict[int, float]
+
+    def values(self, family: Family) -> Array:
+        """Return the parameters themselves, shape (P,)."""
+        values = [natural(p.kind, float(x)) for p, x in zip(family.parameters, self.free, strict=True)]
+        for index, value in self.pinned.items():
+            values[index] = value
+        return np.array(values)
+
+    def slopes(self, family: Family) -> tuple[Array, Array]:
+        """Return the first two derivatives of what the family differentiates by, with respect to the coordinates.
+
+        A pinned parameter is its own coordinate.
+        """
+        first, second = np.ones(len(self.free)), np.zeros(len(self.free))
+        for index, (parameter, value) in enumerate(zip(family.parameters, self.values(family), strict=True)):
+            if index in self.pinned:
+                continue
+            if parameter.kind == "positive":
+                first[index] = second[index] = value
+            elif parameter.kind == "share":
+                first[index] = value * (1.0 - value)
+                second[index] = first[index] * (1.0 - 2.0 * value)
+        return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyMinimum:
+    """The best member of a family.
+
+    Attributes
+    ----------
+    at : Coordinates
+    cross_entropy : float
+        Σ −p̂ log(rule) there, in nats: the objective less Σ p̂ log p̂.
+    """
+
+    at: Coordinates
+    cross_entropy: float
+
+
+def natural(kind: Kind, x: float) -> float:
+    """Return the parameter itself of a fitted coordinate: a logarithm, a logit or the number."""
+    if kind == "real":
+        return float(x)
+    return float(1.0 / (1.0 + np.exp(-x))) if kind == "share" else float(np.exp(min(x, 700.0)))
+
+
+def block_values(
+    family: Family, values: Array, block: PrefixBlock, *, hessian: bool = True
+) -> tuple[Array, Array, Array]:
+    """Return each prefix's cross-entropy and score, and the Hessian of their sum.
+
+    Parameters
+    ----------
+    family : Family
+    values : ndarray of float64, shape (P,)
+    block : PrefixBlock
+    hessian : bool
+        False leaves the derivatives out: the arrays are empty.
+
+    Returns
+    -------
+    cross_entropy : ndarray, shape (n,)
+    score : ndarray, shape (P, n)
+    hessian : ndarray, shape (P, P)
+    """
+    weights = family.weights(values.tolist(), block)
+    p, m = block.predictions, weights.value
+    number = p.sum(axis=0)
+    total = m.sum(axis=0)
+    loss = xlogy(number, total) - xlogy(p, m).sum(axis=0)
+    if not hessian:
+        return loss, np.empty((0, 0)), np.empty((0, 0))
+    share = np.divide(p, m, out=np.zeros_like(p), where=m > 0)
+    per_total = number / total
+    size = len(weights.first)
+    first = [np.broadcast_to(row, m.shape) for row in weights.first]
+    sums = [row.sum(axis=0) for row in first]
+    score = np.stack([per_total * sums[i] - (share * first[i]).sum(axis=0) for i in range(size)])
+    curvature = np.empty((size, size))
+    over = np.divide(share, m, out=np.zeros_like(p), where=m > 0)
+    for i in range(size):
+        for j in range(i, size):
+            value = np.vdot(over * first[i], first[j]) - np.dot(per_total / total, sums[i] * sums[j])
+            if (i, j) in weights.second:
+                second = weights.second[i, j]
+                value += np.dot(per_total, second.sum(axis=0)) - np.vdot(share, second)
+            curvature[i, j] = curvature[j, i] = value
+    return loss, score, curvature
+
+
+def minimise(family: Family, blocks: Sequence[PrefixBlock], starts: Iterable[Coordinates]) -> FamilyMinimum:
+    """Find the least cross-entropy from several starts, boundaries included.
+
+    Newton's method with the Hessian made positive, steps of bounded length and backtracking. A parameter that runs
+    towards 0 (or a share towards 1) is tried exactly there.
+    """
+    objective = _Objective(family, blocks)
+    best: FamilyMinimum | None = None
+    for start in starts:
+        found = _descend(objective, start)
+        if best is None or found.cross_entropy < best.cross_entropy:
+            best = found
+    assert best is not None  # every family has a start
+    tolerance = _SAME * objective.number
+    for index, boundary in _boundaries_nearby(family, best.at):
+        pinned = Coordinates(best.at.free, {**best.at.pinned, index: boundary})
+        found = _descend(objective, pinned)
+        if found.cross_entropy <= best.cross_entropy + tolerance:
+            best = found
+    return best
+
+
+def _boundaries_nearby(family: Family, at: Coordinates) -> list[tuple[int, float]]:
+    nearby = []
+    for index, (parameter, x) in enumerate(zip(family.parameters, at.free, strict=True)):
+        if index in at.pinned or parameter.kind not in ("positive", "share"):
+            continue
+        if x < -NEAR_EDGE:
+            nearby.append((index, 0.0))
+        elif x > NEAR_EDGE and parameter.kind == "share":
+            nearby.append((index, 1.0))
+    return nearby
+
+
+class _Objective:
+    """The sum over blocks in fitted coordinates."""
+
+    def __init__(self, family: Family, blocks: Sequence[PrefixBlock]) -> None:
+        self.family, self.blocks = family, blocks
+        self.number = float(sum(block.predictions.sum() for block in blocks))
+
+    def __call__(self, at: Coordinates) -> tuple[float, Array, Array]:
+        """Return the value, the gradient and the Hessian."""
+        size = len(at.free)
+        values = at.values(self.family)
+        loss, gradient, hessian = 0.0, np.zeros(size), np.zeros((size, size))
+        for block in self.blocks:
+            of_rows, score, curvature = block_values(self.family, values, block)
+            loss += float(of_rows.sum())
+            gradient += score.sum(axis=1)
+            hessian += curvature
+        first, second = at.slopes(self.family)
+        return loss, gradient * first, hessian * np.outer(first, first) + np.diag(gradient * second)
+
+
+def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
+    at = start
+    value, gradient, hessian = objective(at)
+    polished = 0
+    for _ in range(_MOST_STEPS):
+        x = at.free
+        moving = np.array([index not in at.pinned for index in range(len(x))])
+        moving &= ~((np.abs(x) >= EDGE) & (np.sign(x) == -np.sign(gradient)) & _bounded(objective.family))
+        if not moving.any():
+            break
+        step = np.zeros_like(x)
+        step[moving] = _newton_step(gradient[moving], hessian[np.ix_(moving, moving)])
+        expected, longest, length = float(gradient @ step), float(np.abs(step).max()), 1.0
+        if longest < _CONVERGED or polished == _MOST_POLISHED:
+            break
+        while True:
+            trial = Coordinates(_inside(x + length * step, objective.family), at.pinned)
+            found = objective(trial)
+            # Near the minimum the value cannot show what a step gains: rounding is larger.
+            polishes = longest < _POLISH
+            if polishes or found[0] <= value + 1e-4 * length * expected:
+                break
+            length *= 0.5
+            if length < _SHORTEST:
+                return FamilyMinimum(at, value)
+        polished += polishes
+        at, (value, gradient, hessian) = trial, found
+        if -expected < _NOTHING_LEFT * objective.number:
+            break
+    return FamilyMinimum(at, value)
+
+
+def _newton_step(gradient: Array, hessian: Array) -> Array:
+    """Return −|H|⁻¹g, no longer than the longest step in any coordinate."""
+    scale = np.sqrt(np.maximum(np.abs(hessian.diagonal()), 1e-300))
+    values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+    values = np.maximum(np.abs(values), 1e-10)
+    step = -(vectors @ ((vectors.T @ (gradient / scale)) / values)) / scale
+    longest = np.abs(step).max()
+    return np.asarray(step * min(1.0, _LONGEST_STEP / longest) if longest > 0 else step)
+
+
+def _bounded(family: Family) -> NDArray[np.bool_]:
+    return np.array([parameter.kind != "real" for parameter in family.parameters])
+
+
+def _inside(x: Array, family: Family) -> Array:
+    return np.where(_bounded(family), np.clip(x, -EDGE, EDGE), x)

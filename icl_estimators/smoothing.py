@@ -1,0 +1,168 @@
+"""Which pseudo-count does an estimator act like? ``python -m icl_estimators.smoothing``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icl_estimators.options import (
+    Parser,
+    command,
+    count,
+    estimator_parent,
+    level,
+    make_estimators,
+    progress_reports,
+    sampling_parent,
+)
+
+if TYPE_CHECKING:
+    from icl_estimators.experiments.smoothing import Smoothing
+
+__all__ = ["main"]
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m icl_estimators.smoothing",
+        description="Find which pseudo-count each estimator acts like, (n_vw + α)/(n_v + Kα) after the token v, with "
+        "intervals: over\nall prefixes, by context length and by visits n_v; whether another family of rules describes "
+        "it better; and what\neach part of a trained model's mechanism has to do with it.",
+        parents=[estimator_parent(), sampling_parent()],
+    )
+    parser.add_argument(
+        "--by",
+        metavar="A,B",
+        help="groups of prefixes to fit: overall, context-length, visits (default: all three)",
+    )
+    parser.add_argument(
+        "--families",
+        metavar="A,B",
+        help="rules to compare with one pseudo-count for all prefixes: affine, bonus, unigram-mixture, recency, "
+        "asymmetric, temperature, or none (default: all)",
+    )
+    parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
+    parser.add_argument(
+        "--jobs",
+        type=count,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes; the tables are the same for any number (default: all cores)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("icl-smoothing"), metavar="DIR", help="output folder (default icl-smoothing)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument(
+        "--no-interventions",
+        action="store_true",
+        help="leave the trained model's mechanism alone: no interventions.csv",
+    )
+    return parser
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a smoothing study and write its folder; return the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(arguments)
+    began = time.perf_counter()
+    result, inputs = _run(options)
+    from icl_estimators.reporting.provenance import provenance
+
+    result.run.update(provenance("icl_estimators.smoothing", arguments, inputs))
+    result.run["device"] = options.device
+    result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
+    paths = result.save(options.out, force=options.force)
+    paths += _figures(result, options.out / "figures")
+    if not options.quiet:
+        print(result.summary())
+        print("\nWrote")
+        for path in paths:
+            print(f"  {path}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
+    from icl_estimators.chains import ChainLaw
+    from icl_estimators.experiments.compare import study_estimators, training_runs, weight_files
+    from icl_estimators.experiments.folder import check_folder
+    from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing, smoothing_options
+    from icl_estimators.experiments.study import Study
+    from icl_estimators.files import require_writable
+    from icl_estimators.inference import FAMILIES, GROUPINGS
+
+    law = ChainLaw(
+        3 if options.states is None else options.states,
+        1.0 if options.concentration is None else options.concentration,
+        options.start,
+    )
+    made, reference = study_estimators(
+        make_estimators(options, n_states=law.n_states, concentration=law.concentration),
+        law,
+        reference="add-one",
+        checkpoints=options.checkpoint or (),
+        device=options.device,
+        warn=lambda line: print(line, file=sys.stderr),
+    )
+    study = Study(
+        estimators=made,
+        reference=reference,
+        law=law,
+        length=options.length,
+        chains=options.chains,
+        sequences_per_chain=options.sequences_per_chain,
+        decomposition_chains=0,
+        seed=options.seed,
+        level=options.level,
+        checkpoints=training_runs(made),
+    )
+    families = () if options.families == "none" else _names(options.families, FAMILIES)
+    by = _names(options.by, GROUPINGS)
+    design = SmoothingDesign(study, by, families, not options.no_interventions)  # type: ignore[arg-type]
+    check_folder(options.out, {"options": smoothing_options(design)}, force=options.force)
+    require_writable(options.out / "figures")
+    with progress_reports(quiet=options.quiet) as (progress, notice):
+        result = run_smoothing(design, jobs=options.jobs, progress=progress, notice=notice)
+    return result, list(weight_files(made).values())
+
+
+def _names(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    if text is None:
+        return default
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _figures(result: Smoothing, folder: Path) -> list[Path]:
+    """Draw what the tables allow, and remove what an earlier study left under the same names."""
+    from icl_estimators.reporting.figures.saving import save_figure
+    from icl_estimators.reporting.figures.smoothing import mechanism_figure, prediction_figure, pseudo_count_figure
+
+    paths: list[Path] = []
+    stems = {name: folder / name for name in ("pseudo_count", "prediction", "mechanism")}
+    smoothing = result.smoothing
+    by_visits = (smoothing["by"] == "visits") & (smoothing["parameter"] == "pseudo_count")
+    drawn = {}
+    if by_visits.any():
+        drawn["pseudo_count"] = pseudo_count_figure(smoothing, result.run)
+    if (smoothing["family"] == "empirical").any():
+        drawn["prediction"] = prediction_figure(smoothing, result.run)
+    if "interventions" in result.tables:
+        drawn["mechanism"] = mechanism_figure(result.interventions, result.run)
+    for name, stem in stems.items():
+        if name in drawn:
+            paths += save_figure(drawn[name], stem)
+        else:
+            for suffix in (".svg", ".pdf"):
+                stem.with_suffix(suffix).unlink(missing_ok=True)
+    return paths
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from icl_estimators.transformer import (
+    INTERVENTIONS,
+    Folded,
+    Intervention,
+    construction_folded,
+    folded_logits,
+    intervened_logits,
+)
+from icl_estimators.validation import InputError
+
+K, T = 3, 12
+
+
+@pytest.fixture(scope="module")
+def folded():
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    return Folded(draw(K, K), draw(T), draw(2 * K, 2 * K), draw(T), draw(2 * K, K), draw(2 * K, K))
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    return torch.randint(0, K, (5, T), generator=torch.Generator().manual_seed(1))
+
+
+def by_hand(folded, tokens, intervention):
+    """Position by position, from the definition of the folded form."""
+    out = torch.empty(*tokens.shape, K, dtype=torch.float64)
+    for b, sequence in enumerate(tokens.tolist()):
+        phi = []
+        for i, token in enumerate(sequence):
+            scores = torch.stack([folded.S1[token, sequence[j]] + folded.r1[i - j] for j in range(i + 1)])
+            weights = scores.softmax(dim=0)
+            if intervention.previous_token:
+                weights = torch.eye(i + 1, dtype=torch.float64)[max(i - 1, 0)]
+            mass = torch.zeros(K, dtype=torch.float64).index_add(0, torch.tensor(sequence[: i + 1]), weights)
+            phi.append(torch.cat([torch.eye(K, dtype=torch.float64)[token], mass]))
+            scores = torch.stack([phi[i] @ folded.G @ phi[j] + folded.r2[i - j] for j in range(i + 1)])
+            attention = scores.softmax(dim=0)
+            matches = [float(j > 0 and sequence[j - 1] == token) for j in range(i + 1)]
+            if intervention.exact_match and sum(matches):
+                attention = torch.tensor(matches, dtype=torch.float64) / sum(matches)
+            averaged = attention @ torch.stack(phi)
+            logits = intervention.read_out_scale * (averaged @ folded.induction)
+            out[b, i] = logits + (phi[i] @ folded.direct if intervention.direct_path else 0.0)
+    return out
+
+
+@pytest.mark.parametrize("intervention", [Intervention(), *INTERVENTIONS], ids=lambda item: item.name)
+def test_every_intervention_is_what_it_says(folded, tokens, intervention):
+    logits = intervened_logits(folded, tokens, intervention)
+    torch.testing.assert_close(logits.softmax(-1), by_hand(folded, tokens, intervention).softmax(-1))
+
+
+def test_nothing_replaced_is_the_intact_model(folded, tokens):
+    assert torch.equal(intervened_logits(folded, tokens, Intervention()), folded_logits(folded, tokens))
+
+
+def test_exact_attention_leaves_the_construction_as_it_is_but_for_the_first_position(tokens):
+    # Without a sentinel the first position reads itself, so it seems to match every later query of its own token.
+    folded = construction_folded(K, T, beta=50.0, gamma=2.0)
+    exact = Intervention("exact", previous_token=True, exact_match=True)
+    apart = (intervened_logits(folded, tokens, exact) - folded_logits(folded, tokens)).abs().amax(dim=-1)
+    assert float(apart[tokens != tokens[:, :1]].max()) < 1e-6
+    assert float(apart.max()) > 0.1
+
+
+def test_exact_attention_reads_the_frequencies(folded, tokens):
+    plain = Intervention("reading", previous_token=True, exact_match=True, direct_path=False)
+    zero = torch.zeros_like(folded.direct)
+    reading = Folded(
+        folded.S1, folded.r1, folded.G, folded.r2, zero, torch.cat([torch.eye(K), torch.zeros(K, K)]).double()
+    )
+    logits = intervened_logits(reading, tokens, plain)
+    for b, sequence in enumerate(tokens.tolist()):
+        followers = [sequence[j] for j in range(1, T) if sequence[j - 1] == sequence[-1]]
+        if followers:
+            frequency = torch.tensor([followers.count(w) / len(followers) for w in range(K)], dtype=torch.float64)
+            apart = logits[b, -1] - frequency
+            torch.testing.assert_close(apart, apart.mean().expand(K))
+
+
+@pytest.mark.parametrize("scale", [-1.0, float("inf"), float("nan")])
+def test_a_scale_out_of_range_is_named(scale):
+    with pytest.raises(InputError, match="read_out_scale"):
+        Intervention("odd", read_out_scale=scale)
+
+
+def test_an_unknown_distance_is_named(folded, tokens):
+    with pytest.raises(InputError, match="far"):
+        intervened_logits(folded, tokens, Intervention(), far=99)
