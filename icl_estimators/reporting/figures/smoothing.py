@@ -28,6 +28,7 @@ __all__ = ["mechanism_figure", "prediction_figure", "pseudo_count_figure"]
 Array = NDArray[np.float64]
 
 _FEW_CHAINS = r"only \d+ chains"
+_FREQUENCY = "frequency n_vw / n_v"
 _VISITS = "visits n_v: transitions out of the current token so far"
 _LOOKS = {
     "intact": Look("#0072B2", "-"),
@@ -138,11 +139,10 @@ def prediction_figure(
         figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False, fontsize=8)
         figure.supylabel("mean predicted probability", fontsize=9.5)
         if caption:
-            title = f"What {name} predicts for a state that followed the current token n_vw times in n_v"
-            figure.suptitle(title, fontsize=10, x=0.01, ha="left")
-            _caption(figure, options, "", axis="frequency n_vw / n_v")
+            title = f"What {name} predicts for a state that followed the current token n_vw times in n_v. "
+            _caption(figure, options, "", title=title, axis=_FREQUENCY)
         else:
-            figure.supxlabel("frequency n_vw / n_v", fontsize=9.5)
+            figure.supxlabel(_FREQUENCY, fontsize=9.5)
     return figure
 
 
@@ -186,21 +186,23 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, captio
             if not drawn.empty:
                 regrets.append(_line(lower, drawn, "estimate", name, colour, style))
         upper.axhline(1.0, color=MUTED, linewidth=0.8, zorder=1)
-        upper.annotate("add-one", (0.02, 1.0), xycoords=("axes fraction", "data"), fontsize=8, va="bottom", color=MUTED)
         upper.set_ylabel("pseudo-count α that it acts like")
         lower.set_ylabel("regret: KL above Bayes, nats")
         lower.set_xlabel(_VISITS)
         for axes, ends in ((upper, alphas), (lower, regrets)):
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.set_xlim(1, max([2.0, *(end.x for end in (*alphas, *regrets))]))
+            right = max([2.0, *(end.x for end in (*alphas, *regrets))])
+            axes.set_xlim(1, right)
+            if axes is upper:
+                ends.append(LineEnd(right, 1.0, "add-one", MUTED))
             for axis in (axes.xaxis, axes.yaxis):
                 plain_log_axis(axis)
             label_line_ends(axes, ends)
         if caption:
-            title = f"{', '.join(run['intervened_on'])} with parts of its mechanism replaced"
-            figure.suptitle(title, fontsize=10, x=0.01, ha="left")
-            _caption(figure, options, "")
+            _caption(
+                figure, options, "", title=f"{', '.join(run['intervened_on'])} with parts of its mechanism replaced. "
+            )
     return figure
 
 
@@ -258,11 +260,11 @@ def _alpha_at(alphas: pd.DataFrame, visits: int) -> float:
     return float(alphas["estimate"].get(visits, np.nan)) if len(alphas) else np.nan
 
 
-def _caption(figure: Figure, options: dict[str, Any], more: str, *, axis: str = "") -> None:
+def _caption(figure: Figure, options: dict[str, Any], more: str, *, title: str = "", axis: str = "") -> None:
     chains, sequences, length = (options[name] for name in ("chains", "sequences_per_chain", "length"))
     text = (
-        f"{chains:,} fresh chains × {sequences} sequences × {length} tokens; K = {options['states']}, α of the prior = "
-        f"{options['concentration']:g}; {100 * options['level']:g} % intervals, clustered on chains{more}"
+        f"{title}{chains:,} fresh chains × {sequences} sequences × {length} tokens; K = {options['states']}, α of the "
+        f"prior = {options['concentration']:g}; {100 * options['level']:g} % intervals, clustered on chains{more}"
     )
     lines = [*([axis] if axis else []), *textwrap.wrap(text, 95)]
     figure.supxlabel("\n".join(lines), fontsize=8, x=0.01, ha="left")

@@ -50,7 +50,7 @@ def test_predictions_stand_beside_fitted_curves(found: Smoothing) -> None:
     figure = prediction_figure(found.smoothing, found.run)
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title(loc="left") for axes in shown] == [f"n_v = {v}" for v in (1, 2, 5, 10, 20)]
-    assert NAMES[0] in figure.get_suptitle()
+    assert f"What {NAMES[0]} predicts" in words(figure)
     add_one, fitted, softmax = (shown[2].get_lines()[i] for i in range(3))
     assert add_one.get_ydata()[0] == pytest.approx(1 / 8)
     rows = found.smoothing.query("by == 'visits' and value == 5")
@@ -58,7 +58,7 @@ def test_predictions_stand_beside_fitted_curves(found: Smoothing) -> None:
     assert fitted.get_ydata()[0] == pytest.approx(alpha / (5 + 3 * alpha))
     assert softmax.get_ydata()[-1] == pytest.approx(np.exp(2.2) / (np.exp(2.2) + 2))
     other = prediction_figure(found.smoothing, found.run, "unigram")
-    assert "unigram" in other.get_suptitle()
+    assert "What unigram predicts" in words(other)
 
 
 @trained
@@ -72,7 +72,7 @@ def test_mechanism_has_a_line_for_each_intervention(tmp_path: Path) -> None:
     assert len(upper.get_lines()) == names + 1  # and the add-one line
     assert len(lower.get_lines()) == names
     assert {len(axes.texts) for axes in (upper, lower)} == {names + 1, names}
-    assert "transformer" in figure.get_suptitle()
+    assert "transformer with parts of its mechanism replaced" in words(figure)
     assert [path.suffix for path in save_figure(figure, tmp_path / "mechanism")] == [".svg", ".pdf"]
 
 
@@ -91,7 +91,6 @@ def test_in_a_report_the_caption_is_the_reports(found: Smoothing) -> None:
     assert not figure.get_supxlabel()
     figure = prediction_figure(found.smoothing, found.run, caption=False)
     assert figure.get_supxlabel() == "frequency n_vw / n_v"
-    assert not figure.get_suptitle()
 
 
 def test_nothing_to_draw_is_said(found: Smoothing) -> None:
