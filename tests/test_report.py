@@ -36,6 +36,7 @@ def test_no_report_means_tables_alone(study: Path) -> None:
         "risk.csv",
         "run.json",
         "signed_bias.csv",
+        "smoothing.csv",
     ]
 
 

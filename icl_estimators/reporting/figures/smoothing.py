@@ -1,7 +1,8 @@
-"""Figures from the tables of a smoothing study."""
+"""Which pseudo-count an estimator acts like, what it predicts at each count, and what its mechanism does to both."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,24 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from icl_estimators.reporting.style import LineEnd, Look, figure_style, label_line_ends, line_looks, plain_log_axis
+from icl_estimators.reporting.style import (
+    MUTED,
+    WIDTH,
+    LineEnd,
+    Look,
+    figure_style,
+    label_line_ends,
+    line_looks,
+    plain_log_axis,
+)
 
 __all__ = ["mechanism_figure", "prediction_figure", "pseudo_count_figure"]
 
 Array = NDArray[np.float64]
 
 _FEW_CHAINS = r"only \d+ chains"
+_FREQUENCY = "frequency n_vw / n_v"
+_VISITS = "visits n_v: transitions out of the current token so far"
 _LOOKS = {
     "intact": Look("#0072B2", "-"),
     "previous-token": Look("#56B4E9", "-"),
@@ -30,7 +42,7 @@ _LOOKS = {
 }
 
 
-def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any]) -> Figure:
+def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any], *, caption: bool = True) -> Figure:
     """Draw the fitted pseudo-count against visits, log–log, with intervals and the add-one line.
 
     Where it is 0 or ∞ there is nothing to draw, and the caption says so; so it does of visits that fewer than 50 chains
@@ -41,7 +53,9 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any]) -> Figure:
     smoothing : DataFrame
         The rows of smoothing.csv.
     run : dict
-        run.json, for the caption.
+        run.json.
+    caption : bool
+        Whether the design stands below, for a figure that stands alone.
 
     Returns
     -------
@@ -55,7 +69,7 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any]) -> Figure:
     looks = line_looks(names)
     absent = []
     with figure_style():
-        figure = Figure(figsize=(9.0, 5.2))
+        figure = Figure(figsize=(WIDTH, 3.9))
         axes = figure.add_subplot()
         ends = []
         for name in names:
@@ -66,22 +80,24 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any]) -> Figure:
                 absent.append(f"{name} ({' or '.join(f'{value:g}' for value in sorted(values)) or 'undefined'})")
                 continue
             ends.append(_line(axes, drawn, "estimate", name, colour, style))
-        axes.axhline(1.0, color="black", linewidth=0.8, alpha=0.5, zorder=1)
+        axes.axhline(1.0, color=MUTED, linewidth=0.8, zorder=1)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlim(1, max([2.0, *(end[0] for end in ends)]))
-        axes.set_xlabel("visits n_v: transitions out of the current token so far")
+        axes.set_xlim(1, max([2.0, *(end.x for end in ends)]))
+        axes.set_xlabel(_VISITS)
         axes.set_ylabel("pseudo-count α that it acts like")
-        axes.set_title("Which add-α rule an estimator acts like, by how often the current token was left")
         for axis in (axes.xaxis, axes.yaxis):
             plain_log_axis(axis)
         label_line_ends(axes, ends)
-        left_out = f"; not drawn: {', '.join(absent)}" if absent else ""
-        _caption(figure, options, left_out)
+        if caption:
+            left_out = f"; not drawn: {', '.join(absent)}" if absent else ""
+            _caption(figure, options, left_out)
     return figure
 
 
-def prediction_figure(smoothing: pd.DataFrame, run: dict[str, Any], estimator: str | None = None) -> Figure:
+def prediction_figure(
+    smoothing: pd.DataFrame, run: dict[str, Any], estimator: str | None = None, *, caption: bool = True
+) -> Figure:
     """Draw the mean prediction against the empirical frequency n_vw / n_v, one panel by visits, with fitted curves.
 
     Parameters
@@ -92,6 +108,8 @@ def prediction_figure(smoothing: pd.DataFrame, run: dict[str, Any], estimator: s
         run.json.
     estimator : str, optional
         Whose predictions; the first by default.
+    caption : bool
+        Whether title and design are written, for a figure that stands alone.
 
     Returns
     -------
@@ -108,7 +126,7 @@ def prediction_figure(smoothing: pd.DataFrame, run: dict[str, Any], estimator: s
     k = options["states"]
     columns = min(3, len(panels))
     with figure_style():
-        figure = Figure(figsize=(3.3 * columns + 0.4, 2.9 * -(-len(panels) // columns) + 0.9))
+        figure = Figure(figsize=(WIDTH, 2.1 * -(-len(panels) // columns) + 0.7))
         grid = figure.subplots(-(-len(panels) // columns), columns, sharex=True, sharey=True, squeeze=False)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
@@ -116,19 +134,19 @@ def prediction_figure(smoothing: pd.DataFrame, run: dict[str, Any], estimator: s
             rows = empirical[empirical["value"].astype(int) == visits]
             counts = rows["parameter"].str.rpartition("_")[2].astype(int).to_numpy()
             _panel(axes, rows, counts / visits, visits, k, _alpha_at(alphas, visits), gamma)
-            axes.set_title(f"n_v = {visits}", fontsize=10)
-        for axes in grid[-1]:
-            axes.set_xlabel("frequency n_vw / n_v")
-        for row in grid:
-            row[0].set_ylabel("mean predicted probability")
-        grid.flat[0].legend(loc="upper left", frameon=False, fontsize=7.5, handlelength=1.6, borderaxespad=0.0)
-        title = f"What {name} predicts for a state that followed the current token n_vw times in n_v"
-        figure.suptitle(title, fontsize=11, x=0.01, ha="left")
-        _caption(figure, options, "")
+            axes.set_title(f"n_v = {visits}")
+        handles, labels = grid.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False, fontsize=8)
+        figure.supylabel("mean predicted probability", fontsize=9.5)
+        if caption:
+            title = f"What {name} predicts for a state that followed the current token n_vw times in n_v. "
+            _caption(figure, options, "", title=title, axis=_FREQUENCY)
+        else:
+            figure.supxlabel(_FREQUENCY, fontsize=9.5)
     return figure
 
 
-def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any]) -> Figure:
+def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, caption: bool = True) -> Figure:
     """Draw pseudo-count and regret against visits, with parts of the trained model's mechanism replaced.
 
     Parameters
@@ -137,6 +155,8 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any]) -> Figure
         The rows of interventions.csv.
     run : dict
         run.json.
+    caption : bool
+        Whether title and design are written, for a figure that stands alone.
 
     Returns
     -------
@@ -148,9 +168,10 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any]) -> Figure
     rows["value"] = rows["visits"].astype(int)
     spare = line_looks(names)
     with figure_style():
-        figure = Figure(figsize=(12.0, 5.2))
-        left, right = figure.subplots(1, 2)
-        ends = []
+        figure = Figure(figsize=(WIDTH, 6.4))
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        alphas: list[LineEnd] = []
+        regrets: list[LineEnd] = []
         for name in names:
             colour, style = _LOOKS.get(name, spare[name])
             mine = rows[rows["intervention"] == name]
@@ -158,31 +179,30 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any]) -> Figure
             of_alpha[["estimate", "ci_low", "ci_high"]] = np.exp(of_alpha[["estimate", "ci_low", "ci_high"]])
             drawn = _drawable(of_alpha, "estimate", above_zero=True)
             if not drawn.empty:
-                _line(left, drawn, "estimate", name, colour, style)
+                alphas.append(_line(upper, drawn, "estimate", name, colour, style))
             of_regret = mine[(mine["quantity"] == "regret_nats_from_add_one") & (mine["value"] > 0)]
             of_regret = of_regret[of_regret["value"].isin(drawn["value"])] if not drawn.empty else of_regret
             drawn = _drawable(of_regret, "estimate", above_zero=True)
             if not drawn.empty:
-                ends.append(_line(right, drawn, "estimate", name, colour, style))
-        left.axhline(1.0, color="black", linewidth=0.8, alpha=0.5, zorder=1)
-        left.annotate("add-one", (0.72, 1.0), xycoords=("axes fraction", "data"), fontsize=8, va="bottom", alpha=0.7)
-        left.set_ylabel("pseudo-count α that it acts like")
-        left.set_title("Smoothing")
-        right.set_ylabel("regret: KL above the Bayes rule's, nats")
-        right.set_title("Regret")
-        for axes in (left, right):
+                regrets.append(_line(lower, drawn, "estimate", name, colour, style))
+        upper.axhline(1.0, color=MUTED, linewidth=0.8, zorder=1)
+        upper.set_ylabel("pseudo-count α that it acts like")
+        lower.set_ylabel("regret: KL above Bayes, nats")
+        lower.set_xlabel(_VISITS)
+        for axes, ends in ((upper, alphas), (lower, regrets)):
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.set_xlim(1, max([2.0, *(end[0] for end in ends)]))
-            axes.set_xlabel("visits n_v: transitions out of the current token so far")
+            right = max([2.0, *(end.x for end in (*alphas, *regrets))])
+            axes.set_xlim(1, right)
+            if axes is upper:
+                ends.append(LineEnd(right, 1.0, "add-one", MUTED))
             for axis in (axes.xaxis, axes.yaxis):
                 plain_log_axis(axis)
-        if ends:
-            label_line_ends(right, ends)
-        figure.suptitle(
-            f"{', '.join(run['intervened_on'])} with parts of its mechanism replaced", fontsize=11, x=0.01, ha="left"
-        )
-        _caption(figure, options, "")
+            label_line_ends(axes, ends)
+        if caption:
+            _caption(
+                figure, options, "", title=f"{', '.join(run['intervened_on'])} with parts of its mechanism replaced. "
+            )
     return figure
 
 
@@ -240,10 +260,11 @@ def _alpha_at(alphas: pd.DataFrame, visits: int) -> float:
     return float(alphas["estimate"].get(visits, np.nan)) if len(alphas) else np.nan
 
 
-def _caption(figure: Figure, options: dict[str, Any], more: str) -> None:
+def _caption(figure: Figure, options: dict[str, Any], more: str, *, title: str = "", axis: str = "") -> None:
     chains, sequences, length = (options[name] for name in ("chains", "sequences_per_chain", "length"))
     text = (
-        f"{chains:,} fresh chains × {sequences} sequences × {length} tokens; K = {options['states']}, α of the prior = "
-        f"{options['concentration']:g}; {100 * options['level']:g} % intervals, clustered on chains{more}"
+        f"{title}{chains:,} fresh chains × {sequences} sequences × {length} tokens; K = {options['states']}, α of the "
+        f"prior = {options['concentration']:g}; {100 * options['level']:g} % intervals, clustered on chains{more}"
     )
-    figure.supxlabel(text, fontsize=8.5, x=0.01, ha="left")
+    lines = [*([axis] if axis else []), *textwrap.wrap(text, 95)]
+    figure.supxlabel("\n".join(lines), fontsize=8, x=0.01, ha="left")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icl_estimators.reporting.figures.pseudo_counts import pseudo_counts
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import counted, interval, interval_of, percent_interval, ranges, spell
 from icl_estimators.reporting.results import Results, records
+from icl_estimators.reporting.sections.smoothing import pseudo_counts
 
 __all__ = ["RULES", "add_answer", "departure_sentence", "nearest_sentence", "pseudo_count_sentence", "ranking"]
 
@@ -28,7 +28,8 @@ RULES = (
     "below the Bayes rule's; *flatter*: above.",
     "*Pseudo-count*: of the add-constant rule that is nearest in KL to its predictions at a number of visits. It "
     "*rises* or *falls* if the intervals at the fewest and the most visits do not overlap; estimates that the data do "
-    "not identify, or at a boundary, are left out.",
+    "not identify, that lie at a boundary, or that come from so few chains that the table warns of their interval, are "
+    "left out.",
 )
 """How the sentences are made."""
 
@@ -186,11 +187,11 @@ def _bias(results: Results, name: str, n: int) -> float:
 def pseudo_count_sentence(results: Results) -> str | None:
     """Say what the trained model's pseudo-count does as visits grow; None where it was not fitted."""
     name = results.subject
-    if name is None or "smoothing" not in results:
+    fits = [] if name is None else pseudo_counts(results, "visits", name)
+    if name is None or not fits:
         return None
-    fits = pseudo_counts(results, "visits").sort_values("value", kind="stable")
-    fits = fits[(fits["estimator"] == name) & (fits["identified"] == "True") & (fits["boundary"] != "True")]
-    rows = [row for row in records(fits) if math.isfinite(row["estimate"])]
+    sound = [row for row in fits if row["identified"] == "True" and row["boundary"] != "True"]
+    rows = [row for row in sound if math.isfinite(row["estimate"])]
     head = f"**What pseudo-count {_name(results, name)} acts like.**"
     if len(rows) < 2:
         return f"{head} The data do not identify it at two numbers of visits or more."

@@ -3,67 +3,109 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pandas as pd
 
-from icl_estimators.reporting.figures.pseudo_counts import pseudo_count_figure, pseudo_count_names, pseudo_counts
+from icl_estimators.reporting.figures.smoothing import mechanism_figure, prediction_figure, pseudo_count_figure
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import interval, interval_of, joined, spell
 from icl_estimators.reporting.results import Results, records
 
-__all__ = ["add_interventions", "add_smoothing"]
+__all__ = ["add_smoothing", "pseudo_counts"]
 
-_MOST_ROWS = 12
+_SHOWN_VISITS = (1, 2, 5, 10, 20, 40)
+_FEW_CHAINS = re.compile(r"only [\d,]+ chains")
+_QUANTITIES = ("explained", "residual_kl_heldout_nats", "heldout_gain_nats")  # rows that are no parameters
+
+Row = dict[str, Any]
+
+
+def pseudo_counts(results: Results, by: str, name: str | None = None) -> list[Row]:
+    """Return the fitted pseudo-counts `by` visits, context-length or overall, in order, of one estimator or of all.
+
+    Those from so few chains that their interval may be too narrow are left out.
+    """
+    if "smoothing" not in results:
+        return []
+    frame = results.tables["smoothing"]
+    frame = frame[(frame["by"] == by) & (frame["family"] == "add-constant") & (frame["parameter"] == "pseudo_count")]
+    rows = records(frame.sort_values("value", kind="stable"))
+    return [row for row in rows if name in (None, row["estimator"]) and not _FEW_CHAINS.search(row["note"])]
 
 
 def add_smoothing(page: Page, results: Results) -> None:
     """Add the pseudo-counts that estimators act like."""
-    if "smoothing" not in results:
+    if not any(pseudo_counts(results, by) for by in ("visits", "overall")):
         return
+    smoothing, run = results.tables["smoothing"], results.run
     page.heading("Effective pseudo-counts", "smoothing")
     page.text(
-        "Add-α rules predict (n~vw~ + α)/(n~v~ + Kα). The *effective pseudo-count* of an estimator is the α whose rule "
-        "is nearest to its predictions in KL, over prefixes whose current token has been left before (n~v~ ≥ 1). One "
-        "number describes an estimator only if little is left over: beside each fit stands the share it *explains*, "
-        "1 − ΣKL(p̂ ‖ fitted rule)/ΣKL(p̂ ‖ uniform)."
+        "Add-α rules predict (n~vw~ + α)/(n~v~ + Kα), where n~v~ counts the *visits*: the transitions out of the "
+        "current token v so far. The *effective pseudo-count* of an estimator is the α whose rule is nearest to its "
+        "predictions in KL. One number describes an estimator only if little is left over: beside each fit stands the "
+        "share it *explains*, 1 − ΣKL(p̂ ‖ fitted rule)/ΣKL(p̂ ‖ uniform)."
     )
-    if pseudo_count_names(results) and any(len(pseudo_counts(results, by)) for by in ("visits", "context-length")):
+    by_visits = pseudo_counts(results, "visits")
+    if any(0 < row["estimate"] < math.inf for row in by_visits):
         page.figure(
             "pseudo-counts",
-            pseudo_count_figure(results),
-            f"Effective pseudo-count, both axes logarithmic, with {results.level_text} intervals clustered on chains. "
-            "Estimates of 0 or inf cannot be drawn.",
-            "Line plot with intervals, on logarithmic axes, of the effective pseudo-count against visits and context "
-            f"length. {_alt(results)}",
+            pseudo_count_figure(smoothing, run, caption=False),
+            f"Effective pseudo-count against visits, both axes logarithmic. Shaded: pointwise {results.level_text} "
+            "intervals, clustered on chains. The grey line is add-one. Estimates of 0 or inf cannot be drawn.",
+            "Line plot on logarithmic axes of the effective pseudo-count against the number of visits to the current "
+            f"token. {_alt(results)}",
         )
+    _add_by_visits(page, results)
     _add_fits(page, results)
+    if (smoothing["family"] == "empirical").any():
+        _add_predictions(page, results)
     _add_families(page, results)
     if "interventions" in results:
-        add_interventions(page, results)
+        _add_interventions(page, results)
 
 
 def _alt(results: Results) -> str:
-    fits = pseudo_counts(results, "visits").sort_values("value", kind="stable")
     texts = []
-    for name in pseudo_count_names(results):
-        own = [row for row in records(fits[fits["estimator"] == name]) if math.isfinite(row["estimate"])]
+    for name in results.curves:
+        own = [row for row in pseudo_counts(results, "visits", name) if 0 < row["estimate"] < math.inf]
         if own:
             few, many = (f"{spell(row['estimate'], 2)} at {row['value']:g}" for row in (own[0], own[-1]))
             texts.append(f"{name}: {few} visits, {many}")
     return "; ".join(texts) + "." if texts else ""
 
 
+def _add_by_visits(page: Page, results: Results) -> None:
+    found = {(row["estimator"], row["value"]): row["estimate"] for row in pseudo_counts(results, "visits")}
+    visits = [v for v in _SHOWN_VISITS if any(value == v for _, value in found)]
+    names = [name for name in results.curves if any(who == name for who, _ in found)]
+    if visits:
+        page.table(
+            "by-visits",
+            ["estimator", *(joined(f"n~v~ = {v}") for v in visits)],
+            [
+                [escape(results.display(name)), *(spell(found.get((name, v), math.nan), 2) for v in visits)]
+                for name in names
+            ],
+            "Effective pseudo-count by visits: 0 is the bigram’s, which does not smooth, inf is the uniform rule’s. "
+            f"Intervals are in {code('smoothing.csv')}.",
+        )
+
+
 def _add_fits(page: Page, results: Results) -> None:
+    """Add the fits over all prefixes, and the subject's by visits, with what they leave over."""
+    fits = pseudo_counts(results, "overall")
     subject = results.subject
-    fits = records(pseudo_counts(results, "overall"))
     if subject is not None:
-        by_visits = pseudo_counts(results, "visits").sort_values("value", kind="stable")
-        fits += _thinned(records(by_visits[by_visits["estimator"] == subject]))
+        own = pseudo_counts(results, "visits", subject)
+        fits += [row for row in own if row["value"] in _SHOWN_VISITS or row is own[-1]]
+    if not fits:
+        return
     rows = [
         [
             escape(results.display(row["estimator"])),
-            "all prefixes" if row["by"] == "overall" else f"n~v~ = {row['value']:g}",
+            "all" if row["by"] == "overall" else f"{row['value']:g}",
             interval_of(row, 3),
             spell(row["residual_kl_nats"]),
             _share(row["explained"]),
@@ -71,41 +113,43 @@ def _add_fits(page: Page, results: Results) -> None:
         ]
         for row in fits
     ]
-    if rows:
-        page.table(
-            "pseudo-counts",
-            ["estimator", "prefixes", f"pseudo-count [{results.level_text}]", "left over, nats", "explained", "remark"],
-            rows,
-            f"Effective pseudo-counts over all prefixes of up to {results.length} tokens"
-            + (f", and of {escape(subject)} by visits" if subject is not None else "")
-            + f". *Left over*: mean KL from the fitted rule. All fits: {code('smoothing.csv')}.",
-            left=2,
-        )
+    header = ["estimator", "visits", f"pseudo-count [{results.level_text}]", "left over, nats", "explained", "remark"]
+    if not any(row[-1] for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    page.table("pseudo-counts", header, rows, "How well a pseudo-count describes. *Left over*: mean KL from its rule.")
 
 
 def _share(value: float) -> str:
-    return "–" if math.isnan(value) else f"{100 * value:.1f} %".replace(" ", "\N{NO-BREAK SPACE}")
+    return "–" if math.isnan(value) else joined(f"{100 * value:.1f} %")
 
 
-def _remarks(row: dict[str, Any]) -> str:
+def _remarks(row: Row) -> str:
     found = {"at a boundary": row["boundary"] == "True", "not identified": row["identified"] == "False"}
     return joined(", ".join(remark for remark, holds in found.items() if holds))
 
 
-def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return at most a dozen of the rows, the first and the last among them."""
-    if len(rows) <= _MOST_ROWS:
-        return rows
-    return [rows[round(place * (len(rows) - 1) / (_MOST_ROWS - 1))] for place in range(_MOST_ROWS)]
+def _add_predictions(page: Page, results: Results) -> None:
+    smoothing = results.tables["smoothing"]
+    known = list(dict.fromkeys(smoothing[smoothing["family"] == "empirical"]["estimator"]))
+    subject = results.subject
+    name = subject if subject is not None and subject in known else str(known[0])
+    page.text("{fig:prediction} looks at the predictions themselves.")
+    page.figure(
+        "prediction",
+        prediction_figure(smoothing, results.run, name, caption=False),
+        f"Mean prediction of {escape(name)} for a state that followed the current token n~vw~ times in n~v~, against "
+        f"that frequency; a panel a number of visits. {results.level_text} intervals, clustered on chains.",
+        f"Small multiples of the mean predicted probability of {name} against the frequency n_vw / n_v, with the "
+        "add-one rule, the fitted add-α rule and, where it was fitted, the temperature rule.",
+    )
 
 
 def _add_families(page: Page, results: Results) -> None:
     frame = results.tables["smoothing"]
-    frame = frame[frame["by"] == "overall"]
+    frame = frame[(frame["by"] == "overall") & (frame["family"] != "empirical")]
     several = [name for name in results.curves if frame[frame["estimator"] == name]["family"].nunique() > 1]
     if not several:
         return
-    rows = [cells for name in several for cells in _family_rows(frame, name)]
     page.text(
         "Does a richer rule describe it better? {tbl:families} compares families by what they leave over, on chains "
         "that were not used for the fit where that was measured; the least first."
@@ -113,7 +157,7 @@ def _add_families(page: Page, results: Results) -> None:
     page.table(
         "families",
         ["estimator", "family", "parameters", "left over, held out", "left over", "explained"],
-        rows,
+        [cells for name in several for cells in _family_rows(frame, name)],
         "Families of rules fitted to the same predictions; mean KL left over, in nats.",
         left=3,
     )
@@ -121,36 +165,55 @@ def _add_families(page: Page, results: Results) -> None:
 
 def _family_rows(frame: pd.DataFrame, name: str) -> list[list[str]]:
     """Return a row a family, what leaves the least over first."""
-    families: dict[str, list[dict[str, Any]]] = {}
+    families: dict[str, list[Row]] = {}
     for row in records(frame[frame["estimator"] == name]):
         families.setdefault(row["family"], []).append(row)
     fits: list[tuple[float, list[str]]] = []
     for family, members in families.items():
-        parameters = ", ".join(f"{escape(row['parameter'])} = {interval_of(row, 3)}" for row in members)
-        held_out, residual = (float(members[0][key]) for key in ("residual_kl_heldout_nats", "residual_kl_nats"))
+        parameters = ", ".join(
+            f"{escape(row['parameter'])} = {interval_of(row, 3)}"
+            for row in members
+            if row["parameter"] not in _QUANTITIES
+        )
+        held_out, residual = (
+            next((float(row[key]) for row in members if not math.isnan(row[key])), math.nan)
+            for key in ("residual_kl_heldout_nats", "residual_kl_nats")
+        )
         order = next((value for value in (held_out, residual) if math.isfinite(value)), math.inf)
         shown = [spell(held_out, 5), spell(residual, 5), _share(members[0]["explained"])]
         fits.append((order, [escape(name), escape(family), parameters, *shown]))
     return [cells for _, cells in sorted(fits, key=lambda fit: fit[0])]
 
 
-def add_interventions(page: Page, results: Results) -> None:
+def _add_interventions(page: Page, results: Results) -> None:
     """Add what changing the model's parts does."""
+    interventions = results.tables["interventions"]
+    overall = [row for row in records(interventions) if math.isnan(row["visits"])]
     rows = [
         [
             escape(row["intervention"]),
-            "all" if math.isnan(row["visits"]) else f"{row['visits']:g}",
             escape(row["quantity"]),
             spell(row["estimate"]),
             interval(row["difference"], row["ci_low"], row["ci_high"]),
         ]
-        for row in records(results.tables["interventions"])
+        for row in overall
+        if not row["quantity"].endswith("_from_add_one")
     ]
-    page.text("{tbl:interventions} changes one part of the model at a time and measures the same sequences again.")
-    page.table(
-        "interventions",
-        ["intervention", "visits", "quantity", "with it", f"intact less it [{results.level_text}]"],
-        rows,
-        "Interventions on the model, paired with the intact model on the same sequences.",
-        left=1,
+    page.text("{fig:mechanism} changes one part of the model at a time and measures the same sequences again.")
+    page.figure(
+        "mechanism",
+        mechanism_figure(interventions, results.run, caption=False),
+        f"Effective pseudo-count (above) and regret (below) against visits, with parts of the model’s mechanism "
+        f"replaced. Shaded: pointwise {results.level_text} intervals.",
+        "Two line plots on logarithmic axes against visits, the effective pseudo-count and the regret, a line an "
+        f"intervention: {', '.join(dict.fromkeys(interventions['intervention']))}.",
     )
+    if rows:
+        page.table(
+            "interventions",
+            ["intervention", "quantity", "with it", f"intact less it [{results.level_text}]"],
+            rows,
+            "Interventions over all prefixes, paired with the intact model on the same sequences; all visits are in "
+            f"{code('interventions.csv')}.",
+            left=2,
+        )

@@ -1,13 +1,10 @@
-"""Small multiples: bias and variance, signed bias, pseudo-counts."""
+"""Small multiples: bias and variance, signed bias."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from icl_estimators.reporting.figures.decomposition import decomposition_figure, decomposition_names
-from icl_estimators.reporting.figures.pseudo_counts import pseudo_count_figure, pseudo_count_names
 from icl_estimators.reporting.figures.signed_bias import signed_bias_figure
 from icl_estimators.reporting.results import Results
 
@@ -45,26 +42,3 @@ def test_signed_bias_is_drawn_at_the_middle_of_each_bin(results: Results) -> Non
     rows = rows[rows["estimate"].notna()]
     np.testing.assert_allclose(line.get_xdata(), (rows["bin_low"] + rows["bin_high"]) / 2)
     np.testing.assert_array_equal(line.get_ydata(), rows["estimate"])
-
-
-def test_pseudo_counts_have_log_axes_intervals_and_the_bayes_line(results: Results) -> None:
-    assert pseudo_count_names(results) == ["transformer", "add-one"]
-    (axes,) = pseudo_count_figure(results).axes
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert axes.get_xlabel() == "visits n_v to the current token"
-    bars = {container.get_label(): container for container in axes.containers}
-    line, _, (segments,) = bars["transformer"]
-    rows = results.tables["smoothing"].query("estimator == 'transformer' and by == 'visits'")
-    np.testing.assert_array_equal(line.get_ydata(), rows["estimate"])
-    ends = np.array([segment[:, 1] for segment in segments.get_segments()])
-    np.testing.assert_allclose(ends, rows[["ci_low", "ci_high"]])
-    bayes = next(line for line in axes.get_lines() if line.get_linestyle() == ":")
-    assert set(bayes.get_ydata()) == {1.0}
-
-
-def test_boundary_estimates_are_left_out_of_log_axes(changed: Callable[..., Results]) -> None:
-    infinite = changed("smoothing", {"estimator": "add-one", "by": "visits"}, estimate=np.inf)
-    assert pseudo_count_names(infinite) == ["transformer"]
-    (axes,) = pseudo_count_figure(infinite).axes
-    assert [container.get_label() for container in axes.containers] == ["transformer"]
-    assert "Bayes: α = 1" in {text.get_text().replace("\n", " ") for text in axes.texts}

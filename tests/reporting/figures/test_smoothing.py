@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from icl_estimators.experiments.smoothing import Smoothing, effective_smoothing
 from icl_estimators.reporting.figures.saving import save_figure
@@ -18,6 +19,10 @@ trained = pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no trained m
 @pytest.fixture(scope="module")
 def found() -> Smoothing:
     return effective_smoothing(NAMES, families=["temperature"], chains=120, sequences_per_chain=2, length=24)
+
+
+def words(figure: Figure) -> str:
+    return " ".join(figure.get_supxlabel().split())
 
 
 def line(axes: Axes, colour: str):
@@ -38,14 +43,14 @@ def test_pseudo_counts_are_lines_on_logarithmic_axes_beside_the_add_one_line(fou
     assert any(list(line.get_ydata()) == [1.0, 1.0] for line in axes.get_lines())
     labels = {text.get_text().replace("\n", "") for text in axes.texts}
     assert {"unigram", "add-one", NAMES[0]} <= labels
-    assert "not drawn: bigram (0)" in figure.get_supxlabel()
+    assert "not drawn: bigram (0)" in words(figure)
 
 
 def test_predictions_stand_beside_fitted_curves(found: Smoothing) -> None:
     figure = prediction_figure(found.smoothing, found.run)
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title(loc="left") for axes in shown] == [f"n_v = {v}" for v in (1, 2, 5, 10, 20)]
-    assert NAMES[0] in figure.get_suptitle()
+    assert f"What {NAMES[0]} predicts" in words(figure)
     add_one, fitted, softmax = (shown[2].get_lines()[i] for i in range(3))
     assert add_one.get_ydata()[0] == pytest.approx(1 / 8)
     rows = found.smoothing.query("by == 'visits' and value == 5")
@@ -53,7 +58,7 @@ def test_predictions_stand_beside_fitted_curves(found: Smoothing) -> None:
     assert fitted.get_ydata()[0] == pytest.approx(alpha / (5 + 3 * alpha))
     assert softmax.get_ydata()[-1] == pytest.approx(np.exp(2.2) / (np.exp(2.2) + 2))
     other = prediction_figure(found.smoothing, found.run, "unigram")
-    assert "unigram" in other.get_suptitle()
+    assert "What unigram predicts" in words(other)
 
 
 @trained
@@ -62,11 +67,12 @@ def test_mechanism_has_a_line_for_each_intervention(tmp_path: Path) -> None:
         ["transformer"], by=["visits"], families=[], chains=100, sequences_per_chain=1, length=16
     )
     figure = mechanism_figure(found.interventions, found.run)
-    left, right = figure.axes
+    upper, lower = figure.axes
     names = found.interventions.intervention.nunique()
-    assert len(left.get_lines()) == names + 1  # and the add-one line
-    assert len(right.get_lines()) == names
-    assert "transformer" in figure.get_suptitle()
+    assert len(upper.get_lines()) == names + 1  # and the add-one line
+    assert len(lower.get_lines()) == names
+    assert {len(axes.texts) for axes in (upper, lower)} == {names + 1, names}
+    assert "transformer with parts of its mechanism replaced" in words(figure)
     assert [path.suffix for path in save_figure(figure, tmp_path / "mechanism")] == [".svg", ".pdf"]
 
 
@@ -75,12 +81,19 @@ def test_without_a_posterior_there_is_no_regret_to_draw() -> None:
     found = effective_smoothing(
         ["transformer"], by=["visits"], families=[], chains=60, sequences_per_chain=1, length=8, start="stationary"
     )
-    left, right = mechanism_figure(found.interventions, found.run).axes
-    assert len(left.get_lines()) > 1
-    assert not right.get_lines()
+    upper, lower = mechanism_figure(found.interventions, found.run).axes
+    assert len(upper.get_lines()) > 1
+    assert not lower.get_lines()
+
+
+def test_in_a_report_the_caption_is_the_reports(found: Smoothing) -> None:
+    figure = pseudo_count_figure(found.smoothing, found.run, caption=False)
+    assert not figure.get_supxlabel()
+    figure = prediction_figure(found.smoothing, found.run, caption=False)
+    assert figure.get_supxlabel() == "frequency n_vw / n_v"
 
 
 def test_nothing_to_draw_is_said(found: Smoothing) -> None:
     only = found.smoothing[found.smoothing.estimator == "bigram"]
     figure = pseudo_count_figure(only, found.run)
-    assert "not drawn: bigram (0)" in figure.get_supxlabel()
+    assert "not drawn: bigram (0)" in words(figure)
