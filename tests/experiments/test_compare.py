@@ -141,8 +141,8 @@ def test_tables_are_frames_by_their_names(small: Comparison) -> None:
     assert list(small.tables)[:4] == ["risk", "decomposition", "signed_bias", "differences"]
     for name in small.tables:
         assert isinstance(getattr(small, name), pd.DataFrame)
-    with pytest.raises(AttributeError, match="a comparison has no table 'smoothing': it has risk, decomposition, "):
-        _ = small.smoothing
+    with pytest.raises(AttributeError, match="a comparison has no table 'interventions': it has risk, decomposition, "):
+        _ = small.interventions
     assert not hasattr(small, "_repr_markdown_")
 
 
