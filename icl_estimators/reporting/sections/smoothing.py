@@ -25,14 +25,15 @@ Row = dict[str, Any]
 def pseudo_counts(results: Results, by: str, name: str | None = None) -> list[Row]:
     """Return the fitted pseudo-counts `by` visits, context-length or overall, in order, of one estimator or of all.
 
-    Those from so few chains that their interval may be too narrow are left out.
+    Those without an interval, or from so few chains that it may be too narrow, are left out.
     """
     if "smoothing" not in results:
         return []
     frame = results.tables["smoothing"]
     frame = frame[(frame["by"] == by) & (frame["family"] == "add-constant") & (frame["parameter"] == "pseudo_count")]
     rows = records(frame.sort_values("value", kind="stable"))
-    return [row for row in rows if name in (None, row["estimator"]) and not _FEW_CHAINS.search(row["note"])]
+    sound = [row for row in rows if not math.isnan(row["ci_low"]) and not _FEW_CHAINS.search(row["note"])]
+    return [row for row in sound if name in (None, row["estimator"])]
 
 
 def add_smoothing(page: Page, results: Results) -> None:
@@ -150,16 +151,18 @@ def _add_families(page: Page, results: Results) -> None:
     several = [name for name in results.curves if frame[frame["estimator"] == name]["family"].nunique() > 1]
     if not several:
         return
+    name = results.subject if results.subject in several else several[0]
     page.text(
-        "Does a richer rule describe it better? {tbl:families} compares families by what they leave over, on chains "
-        "that were not used for the fit where that was measured; the least first."
+        f"Does a richer rule describe {escape(name)} better? {{tbl:families}} compares families by what they leave "
+        "over, on chains that were not used for the fit where that was measured; the least first. Those of the other "
+        f"estimators are in {code('smoothing.csv')}."
     )
     page.table(
         "families",
-        ["estimator", "family", "parameters", "left over, held out", "left over", "explained"],
-        [cells for name in several for cells in _family_rows(frame, name)],
-        "Families of rules fitted to the same predictions; mean KL left over, in nats.",
-        left=3,
+        ["family", "parameters", "left over, held out", "left over", "explained"],
+        _family_rows(frame, name),
+        f"Families of rules fitted to the predictions of {escape(name)}; mean KL left over, in nats.",
+        left=2,
     )
 
 
@@ -181,7 +184,7 @@ def _family_rows(frame: pd.DataFrame, name: str) -> list[list[str]]:
         )
         order = next((value for value in (held_out, residual) if math.isfinite(value)), math.inf)
         shown = [spell(held_out, 5), spell(residual, 5), _share(members[0]["explained"])]
-        fits.append((order, [escape(name), escape(family), parameters, *shown]))
+        fits.append((order, [escape(family), parameters, *shown]))
     return [cells for _, cells in sorted(fits, key=lambda fit: fit[0])]
 
 
