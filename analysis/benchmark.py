@@ -10,18 +10,18 @@ import argparse
 import atexit
 import multiprocessing
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from analysis.pairs import HEADER, Action, Pair, measure, seconds
 from icl_estimators.chains import sample_batch, sample_chains
+from icl_estimators.compiling import numba_is_there
 from icl_estimators.estimators import get
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.study import Study
@@ -40,20 +40,6 @@ from icl_estimators.transformer import (
 
 __all__ = ["main"]
 
-Action = Callable[[], object]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One comparison: `baseline` over `contestant`."""
-
-    what: str
-    baseline_name: str
-    contestant_name: str
-    baseline: Action
-    contestant: Action
-    per: float = 1.0  # divide the contestant's time by this, e.g. by the number of seeds it serves
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the pairs that were asked for and print a table."""
@@ -67,41 +53,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     rows = []
     for pair in _pairs():
-        rows.append(_measure(pair, options.rounds))
+        rows.append(measure(pair, options.rounds))
         print(f"  measured: {pair.what}", file=sys.stderr)
-    print(text_table(["", "first", "", "second", "", "ratio", "range"], rows, left=1))
+    print(text_table(HEADER, rows, left=1))
     print()
+    if numba_is_there():
+        from analysis.benchmark_kernel import training_shares
+
+        print(training_shares(options.rounds))
+        print()
     _evaluation_shares()
     return 0
 
 
-def _measure(pair: Pair, rounds: int) -> list[str]:
-    pair.baseline()
-    pair.contestant()  # warm-up: allocation, caches
-    first, second = [], []
-    for _ in range(rounds):
-        first.append(_seconds(pair.baseline))
-        second.append(_seconds(pair.contestant) / pair.per)
-    ratios = sorted(a / b for a, b in zip(first, second, strict=True))
-    return [
-        pair.what,
-        pair.baseline_name,
-        f"{1e3 * statistics.median(first):.2f} ms",
-        pair.contestant_name,
-        f"{1e3 * statistics.median(second):.2f} ms",
-        f"{statistics.median(ratios):.2f}",
-        f"{ratios[0]:.2f}–{ratios[-1]:.2f}",
-    ]
-
-
-def _seconds(action: Action) -> float:
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
-
-
 def _pairs() -> list[Pair]:
     pairs = [_training_pair(), _seeds_pair(), _forward_pair()]
+    if numba_is_there():
+        from analysis.benchmark_kernel import kernel_pairs
+
+        pairs += kernel_pairs()
     tokens = sample_chains(range(2000), sequences_per_chain=1, length=100).inputs
     copied = np.empty_like(tokens)
 
@@ -236,10 +206,10 @@ def _evaluation_shares() -> None:
     sample = sample_chains(chains, sequences_per_chain=10, length=100)
     parts = [("sampling", time.perf_counter() - began)]
     for estimator in every.estimators:
-        parts.append((f"predict: {estimator.name}", _seconds(lambda rule=estimator: rule.predict_proba(sample.inputs))))
+        parts.append((f"predict: {estimator.name}", seconds(lambda rule=estimator: rule.predict_proba(sample.inputs))))
     risk_block(only_reference, chains)
-    one = _seconds(lambda: risk_block(only_reference, chains))
-    whole = _seconds(lambda: risk_block(every, chains))
+    one = seconds(lambda: risk_block(only_reference, chains))
+    whole = seconds(lambda: risk_block(every, chains))
     losses = whole - sum(seconds for _, seconds in parts)
     parts.append(("losses, moments, differences, signed bias", losses))
     print(

@@ -142,6 +142,7 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
     from icl_estimators.experiments.block_store import StudyBlocks
     from icl_estimators.experiments.compare import (
         design_options,
+        expect_study,
         run_study,
         study_estimators,
         training_runs,
@@ -177,6 +178,7 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
         level=options.level,
         checkpoints=training_runs(made),
     )
+    expect_study(study)
     identity = design_options(study)
     check_folder(options.out, {"options": identity}, force=options.force)
     if options.resume and (options.out / "run.json").exists():

@@ -23,12 +23,15 @@ def library_versions(*others: str) -> dict[str, str | None]:
         Distributions besides this package, numpy, scipy and torch.
     """
     found: dict[str, str | None] = {"python": platform.python_version(), "icl-estimators": __version__}
-    for distribution in ("numpy", "scipy", "torch", *others):
-        try:
-            found[distribution] = version(distribution)
-        except PackageNotFoundError:
-            found[distribution] = None
-    return found
+    return found | {distribution: _version(distribution) for distribution in ("numpy", "scipy", "torch", *others)}
+
+
+@lru_cache(maxsize=64)  # reading a distribution's metadata takes milliseconds, and snapshots are many
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
 
 
 @lru_cache(maxsize=1)
@@ -46,5 +49,5 @@ def code_commit() -> str | None:
 
 def made_with() -> dict[str, Any]:
     """Return what run.json says of the code: its version, its commit, and the libraries' versions."""
-    versions = library_versions("pandas", "statsmodels", "matplotlib", "safetensors")
+    versions = library_versions("pandas", "statsmodels", "matplotlib", "safetensors", "numba")
     return {"version": versions.pop("icl-estimators"), "commit": code_commit(), "libraries": versions}

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,7 @@ from icl_estimators.validation import InputError
 
 if TYPE_CHECKING:
     from icl_estimators.transformer.checkpoint import CheckpointInfo
-    from icl_estimators.transformer.parallel import Report
-    from icl_estimators.transformer.runs import Run
+    from icl_estimators.transformer.runs import Report, Run
     from icl_estimators.transformer.training import MetricRow
 
 __all__ = ["main"]
@@ -75,10 +75,17 @@ def _parser() -> Parser:
     anew.add_argument("--force", action="store_true", help="begin anew whatever --out holds")
     parser.add_argument("--device", default="cpu", help="cpu (default), or cuda where there is one")
     parser.add_argument(
+        "--engine",
+        choices=["auto", "kernel", "torch"],
+        default="auto",
+        help="what computes the gradient: the compiled kernel (needs numba), torch, or whichever is quicker; part of a "
+        "run's identity (default auto)",
+    )
+    parser.add_argument(
         "--threads", type=count, default=1, metavar="N", help="threads of each run; part of its identity (default 1)"
     )
     parser.add_argument(
-        "--jobs", type=count, metavar="N", help="runs at a time, a process each (default: one for each core)"
+        "--jobs", type=count, metavar="N", help="processes that the runs are shared among (default: one for each core)"
     )
     parser.add_argument(
         "--save-every", type=positive, default=10.0, metavar="SECONDS", help="between saved states (default 10)"
@@ -141,7 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _runs(options: argparse.Namespace) -> list[Run]:
     from icl_estimators.transformer.config import ModelConfig
-    from icl_estimators.transformer.runs import Run
+    from icl_estimators.transformer.engines import choose_engine
+    from icl_estimators.transformer.runs import Run, engine_there
     from icl_estimators.transformer.training import Recipe
 
     config = ModelConfig(
@@ -162,8 +170,19 @@ def _runs(options: argparse.Namespace) -> list[Run]:
         concentration=options.concentration,
         start=options.start,
     )
+    engine = choose_engine(
+        options.engine,
+        config,
+        work="training",
+        sequences=recipe.steps * recipe.batch,
+        length=recipe.length,
+        device=options.device,
+    )
     seeds = dict.fromkeys(seed for some in options.seed for seed in some)
-    return [Run(config, recipe, seed, options.threads, options.device) for seed in seeds]
+    runs = [Run(config, recipe, seed, options.threads, options.device, engine) for seed in seeds]
+    if options.engine == "auto" and not options.force:  # go on with what a run was begun with
+        return [replace(run, engine=engine_there(options.out, run.name) or engine) for run in runs]
+    return runs
 
 
 def _summary(run: Run, info: CheckpointInfo, *, before: bool) -> str:

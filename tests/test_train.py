@@ -142,6 +142,8 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], says: str)
         (["--threads", "0"], "--threads"),
         (["--device", "cuda:99"], "there is no device cuda:99 here"),
         (["--device", "abacus"], "device must be cpu or cuda"),
+        (["--engine", "steam"], "--engine"),
+        (["--engine", "kernel", "--n-heads", "2"], "the engine kernel needs two layers of one head"),
         (["--resume", "--force"], "not allowed with argument"),
         (["--step", "5"], "unrecognized arguments"),
     ],
@@ -162,6 +164,19 @@ def test_folder_that_holds_another_run(tmp_path, capsys):
     assert (tmp_path / "k3-seed0.safetensors").read_bytes() == before
     assert main([*command, "--batch", "5", "--force", "--quiet"]) == 0
     assert (tmp_path / "k3-seed0.safetensors").read_bytes() != before
+
+
+def test_the_engine_is_part_of_a_run(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("numba")
+    command = [*SMALL, "--out", str(tmp_path)]
+    assert main([*command, "--engine", "kernel", "--quiet"]) == 0
+    assert load_checkpoint(tmp_path / "k3-seed0.safetensors")[1].engine == "kernel"
+    assert main([*command, "--resume", "--quiet"]) == 0  # it has finished, by whatever engine
+    refused(command, capsys, "has finished: --resume goes on from what is there")
+    refused([*command, "--engine", "torch", "--resume"], capsys, "cannot be resumed: --engine was kernel and is torch")
+    monkeypatch.setattr("icl_estimators.transformer.engines.numba_is_there", lambda: False)
+    refused([*command, "--engine", "kernel", "--force"], capsys, "the engine kernel needs numba")
+    assert main([*command, "--resume", "--quiet"]) == 0  # to show what has finished takes no numba
 
 
 def test_folder_that_cannot_be_written_to(tmp_path, capsys):
@@ -195,19 +210,24 @@ def test_help_is_quick_and_loads_no_heavy_library():
     assert "--resume" in done.stdout
 
 
-def test_killed_in_the_middle_and_resumed(tmp_path):
+@pytest.mark.parametrize("engine", ["torch", "kernel"])
+def test_killed_in_the_middle_and_resumed(tmp_path, engine):
     """Kill −9, twice, then resume: the weights are those of a run that was left alone, bit for bit."""
+    if engine == "kernel":
+        pytest.importorskip("numba")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    alone = start(*LONGER, "--out", str(whole))
+    # Several seeds by the kernel are trained side by side; the run that is left alone is one of them.
+    several = ["--seed", "0..2", "--jobs", "1"] if engine == "kernel" else []
+    alone = start(*LONGER, "--engine", engine, "--out", str(whole))
     state = parts / "k3-seed0" / "state.safetensors"
     for again in ([], ["--resume"]):
-        process = start(*LONGER, *again, "--out", str(parts))
+        process = start(*LONGER, *several, "--engine", engine, *again, "--out", str(parts))
         wait_for(state, 6, process)
         process.kill()
         process.communicate()
         assert process.returncode == -signal.SIGKILL
         assert not (parts / "k3-seed0.safetensors").exists()
-    process = start(*LONGER, "--resume", "--out", str(parts))
+    process = start(*LONGER, *several, "--resume", "--out", str(parts))  # by the engine that it was begun with
     for finishing in (process, alone):
         out, err = finishing.communicate()
         assert (finishing.returncode, out, err) == (0, "", "")
@@ -216,6 +236,7 @@ def test_killed_in_the_middle_and_resumed(tmp_path):
     assert rows_without_speed(parts / "k3-seed0.csv") == rows_without_speed(whole / "k3-seed0.csv")
     sidecars = [json.loads((folder / "k3-seed0.json").read_text(encoding="utf-8")) for folder in (parts, whole)]
     assert sidecars[0] == sidecars[1]
+    assert sidecars[0]["engine"] == engine
     assert not list(tmp_path.rglob("*.tmp"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,9 @@ from icl_estimators.chains.streams import Purpose, Stream
 from icl_estimators.validation import InputError, positive_int, positive_real
 
 __all__ = ["ChainLaw", "Sample", "sample_chains", "sample_batch", "sample_batches", "draw_tokens"]
+
+Draw = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
+"""Transition matrices, laws of the first token and uniforms in; tokens out, as :func:`draw_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +182,16 @@ def sample_batches(
     law: ChainLaw | None = None,
     seed: int = 0,
     purpose: Purpose = "training",
+    draw: Draw | None = None,
 ) -> Sample:
     """Draw the batches of several steps at once: several times cheaper for each than one by one.
 
     Each batch is the one that :func:`sample_batch` draws for its step, whatever it is drawn with.
+
+    Parameters
+    ----------
+    draw : callable, optional
+        What runs the chains: :func:`draw_tokens` or another that gives the same tokens.
 
     Returns
     -------
@@ -213,7 +222,7 @@ def sample_batches(
     transition = dirichlet_rows(row_uniforms.reshape(-1, k, k, UNIFORMS_PER_ENTRY), law.concentration)
     uniforms = np.stack([tokens.uniforms(step, 0, batch * (length + 1)) for step in numbers])
     start = start_probabilities(transition, law.start)
-    return Sample(draw_tokens(transition, start, uniforms.reshape(-1, 1, length + 1)), transition)
+    return Sample((draw or draw_tokens)(transition, start, uniforms.reshape(-1, 1, length + 1)), transition)
 
 
 def draw_tokens(

@@ -6,6 +6,7 @@ from icl_estimators.estimators.base import (
     UnsupportedStates,
     check_estimator,
     check_predictions,
+    expect,
 )
 from icl_estimators.estimators.registry import DEFAULT_SPECS, REGISTRY, get, get_all, split_specs
 
@@ -17,6 +18,7 @@ __all__ = [
     "UnsupportedStates",
     "check_estimator",
     "check_predictions",
+    "expect",
     "get",
     "get_all",
     "split_specs",

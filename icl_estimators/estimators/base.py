@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -45,6 +45,21 @@ class Estimator(Protocol):
             ``[:, n-1]`` is the law of token n + 1 given ``tokens[:, :n]``, and of nothing later.
         """
         ...
+
+
+def expect(estimators: Iterable[Estimator], sequences: int, length: int) -> None:
+    """Tell estimators how much they will be asked for: those that have a method ``expect`` may prepare for it.
+
+    Parameters
+    ----------
+    estimators : iterable of Estimator
+    sequences, length : int
+        About so many sequences of so many tokens, over all calls.
+    """
+    for estimator in estimators:
+        told = getattr(estimator, "expect", None)
+        if callable(told):
+            told(sequences, length)
 
 
 class ContractError(InputError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -22,8 +23,10 @@ from icl_estimators.transformer import (
     folded_logits,
     load_checkpoint,
 )
+from icl_estimators.transformer import Transformer as Model
+from icl_estimators.transformer.engines import Choice, Engine, choose_engine, require_engine
 from icl_estimators.transformer.training import require_device
-from icl_estimators.validation import as_tokens, positive_int
+from icl_estimators.validation import InputError, as_tokens, positive_int
 
 __all__ = ["Transformer", "in_fixed_batches"]
 
@@ -62,7 +65,8 @@ def in_fixed_batches(
 class Transformer:
     """The softmax of a trained model's logits.
 
-    The model is run in its exact folded form where it has one. Logits are float32; the softmax is float64.
+    The model is run in its exact folded form where it has one, by torch or, for much work, by the compiled kernel: the
+    same logits to 1e-5. Logits are float32; the softmax is float64.
 
     Parameters
     ----------
@@ -75,6 +79,9 @@ class Transformer:
         pinned down (see :mod:`icl_estimators.transformer.positions`).
     device : str
         "cpu", or "cuda" where there is one.
+    engine : {"auto", "kernel", "torch"}
+        What computes the logits; see :mod:`icl_estimators.transformer.engines`. "auto" is torch, until :meth:`expect`
+        says that there is enough to do for the kernel.
 
     Attributes
     ----------
@@ -88,7 +95,8 @@ class Transformer:
     UnsupportedStates
         If no checkpoint ships for K, or the given one is for another K.
     InputError
-        If the checkpoint cannot be read, `far` is no trained distance, or the device is not there.
+        If the checkpoint cannot be read or holds weights whose products overflow, `far` is no trained distance, the
+        device is not there, or the kernel was asked for and cannot run.
 
     Examples
     --------
@@ -105,6 +113,7 @@ class Transformer:
         checkpoint: str | os.PathLike[str] | None = None,
         far: Far = None,
         device: str = "cpu",
+        engine: Choice = "auto",
     ) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         path = shipped_checkpoint(self.n_states) if checkpoint is None else Path(checkpoint)
@@ -122,18 +131,57 @@ class Transformer:
         self.checkpoint = path
         self.device = require_device(device)
         self.far = far
-        self.name = "transformer" if far is None else f"transformer:far={far}"
+        if engine not in get_args(Choice):
+            raise InputError(f"engine must be one of {', '.join(get_args(Choice))}, not {engine!r}")
+        self._choice = engine
+        self.engine: Engine = "torch" if engine == "auto" else engine
+        require_engine(self.engine, model.config, self.device.type)
+        options = {"far": far, "engine": None if engine == "auto" else engine}
+        self.name = ":".join(
+            ["transformer", *(f"{key}={value}" for key, value in options.items() if value is not None)]
+        )
         far_distance(far, model.config.n_distances)  # a wrong rule is an error now, not at the first long context
         self._model = model.to(self.device).eval()
         self._folded = fold(self._model).detach() if model.config.foldable else None
+        if self._folded is not None and not all(bool(tensor.isfinite().all()) for tensor in self._folded.tensors):
+            raise InputError(f"transformer: the weights in {path} are so large that its scores overflow: train anew")
+
+    def expect(self, sequences: int, length: int) -> None:
+        """Be told how much is coming, and choose the engine if that was left to this estimator."""
+        self.engine = choose_engine(
+            self._choice,
+            self._model.config,
+            work="prediction",
+            sequences=sequences,
+            length=length,
+            device=self.device.type,
+        )
+        if self.engine == "kernel":
+            from icl_estimators.transformer.kernel import compile_logits  # loads numba
+
+            compile_logits(self.n_states)  # once, here: worker processes find it in numba's cache
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
-        return np.asarray(softmax(self.logits(tokens).astype(np.float64), axis=-1))
+        checked = as_tokens(tokens, self.n_states)
+        if self.engine == "kernel" and self._folded is not None:
+            from icl_estimators.transformer.kernel import kernel_probabilities  # loads numba
+
+            found = kernel_probabilities(self._folded, checked, far=self.far)
+            if found is not None:
+                return found
+        return np.asarray(softmax(in_fixed_batches(self._forward, checked, self.n_states).astype(np.float64), axis=-1))
 
     def logits(self, tokens: ArrayLike) -> NDArray[np.float32]:
         """Return the model's logits, shape (N, T, K)."""
-        return in_fixed_batches(self._forward, as_tokens(tokens, self.n_states), self.n_states)
+        checked = as_tokens(tokens, self.n_states)
+        if self.engine == "kernel" and self._folded is not None:
+            from icl_estimators.transformer.kernel import kernel_logits  # loads numba
+
+            found = kernel_logits(self._folded, checked, far=self.far)
+            if found is not None:
+                return found
+        return in_fixed_batches(self._forward, checked, self.n_states)
 
     def attention(self, tokens: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return both layers' weights, shape (N, T, T) each; None for models of another form than two single heads."""
@@ -143,6 +191,11 @@ class Transformer:
         with torch.inference_mode():
             first, second = folded_attention(self._folded, given, far=self.far)
         return first.cpu().numpy().astype(np.float64), second.cpu().numpy().astype(np.float64)
+
+    @property
+    def model(self) -> Model:
+        """The plain module."""
+        return self._model
 
     @property
     def folded(self) -> Folded | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
-from icl_estimators.estimators import Estimator, check_estimator, get_all, split_specs
+from icl_estimators.estimators import Estimator, check_estimator, expect, get_all, split_specs
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.block_store import StudyBlocks
@@ -48,6 +48,7 @@ __all__ = [
     "compare",
     "crew_for",
     "design_options",
+    "expect_study",
     "run_design",
     "run_study",
     "study_estimators",
@@ -210,6 +211,7 @@ def compare(
         level=level,
         checkpoints=training_runs(made),
     )
+    expect_study(study)
     return run_study(study, jobs=jobs, progress=progress)
 
 
@@ -370,6 +372,12 @@ def run_study(
     return Comparison({name: table for name, table in tables.items() if table is not None}, run)
 
 
+def expect_study(study: Study) -> None:
+    """Tell the estimators how much a study will ask of them, before its options are written down."""
+    nested = study.decomposition_chains * study.decomposition_sequences
+    expect(study.estimators, study.chains * study.sequences_per_chain + nested, study.length)
+
+
 def crew_for(shared: object, sequences: int, jobs: int, dask: str | None = None) -> InProcess | Processes | Cluster:
     """Return who does the work; a small study stays in this process, where it is done sooner.
 
@@ -391,6 +399,7 @@ def crew_for(shared: object, sequences: int, jobs: int, dask: str | None = None)
 
 def design_options(study: Study) -> dict[str, Any]:
     """Return all that decides a study's numbers, as plain values."""
+    by_kernel = [rule.name for rule in study.estimators if getattr(rule, "engine", None) == "kernel"]
     return {
         "estimators": [estimator.name for estimator in study.estimators],
         "reference": study.reference,
@@ -406,6 +415,7 @@ def design_options(study: Study) -> dict[str, Any]:
         "level": study.level,
         "checkpoints": list(study.checkpoints),
         "weights": {name: sha256(path) for name, path in weight_files(study.estimators).items()},
+        **({"kernel": by_kernel} if by_kernel else {}),  # the last bits are others than torch's
     }
 
 

@@ -19,6 +19,7 @@ from icl_estimators.experiments.compare import (
     Progress,
     crew_for,
     design_options,
+    expect_study,
     run_design,
     study_estimators,
     training_runs,
@@ -194,6 +195,7 @@ def effective_smoothing(
         level=level,
         checkpoints=training_runs(made),
     )
+    expect_study(study)
     design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
     return run_smoothing(design, jobs=jobs, progress=progress)
 

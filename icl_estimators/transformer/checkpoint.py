@@ -20,6 +20,7 @@ from torch import Tensor
 
 from icl_estimators.files import write_whole
 from icl_estimators.transformer.config import ModelConfig, require_fields
+from icl_estimators.transformer.engines import Engine
 from icl_estimators.transformer.model import Transformer
 from icl_estimators.validation import InputError
 
@@ -40,8 +41,9 @@ class CheckpointInfo:
         Fields of :class:`~icl_estimators.transformer.training.Recipe`.
     metrics : dict of str to number or None
         What was measured on these weights; None where it is undefined.
-    threads, device
-        What the run was computed on; a different number of threads may differ in the last bits.
+    threads, device, engine
+        What the run was computed on and by; a different number of threads may differ in the last bits, and so
+        does another engine.
     versions : dict of str to str or None
         Of Python and of the libraries that the weights depend on.
     commit : str or None
@@ -59,6 +61,7 @@ class CheckpointInfo:
     device: str
     versions: dict[str, str | None]
     commit: str | None
+    engine: Engine = "torch"
     sha256: str = ""
 
 
@@ -185,6 +188,8 @@ def read_info(path: Path) -> CheckpointInfo:
         raise InputError(f"{sidecar} is not JSON: copy it again") from None
     if not isinstance(values, dict):
         raise InputError(f"{sidecar} is no checkpoint's sidecar: it is not an object with the config and the rest")
+    values.setdefault("engine", "torch")  # sidecars from before there was another
+    values.setdefault("engine", "torch")  # sidecars from before there was another
     require_fields(CheckpointInfo, values, f"{sidecar} is no checkpoint's sidecar: it")
     for name in ("config", "recipe", "metrics"):
         if not isinstance(values[name], dict):

@@ -1,4 +1,4 @@
-"""Several training runs, one process each: seeds share nothing, so that each is the run it would be alone."""
+"""Several training runs in several processes: each is the run that it would be alone."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from functools import partial
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
-from icl_estimators.transformer.checkpoint import CheckpointInfo
-from icl_estimators.transformer.runs import Run, train
+from icl_estimators.transformer.runs import Outcome, Report, Run, train
 from icl_estimators.transformer.training import MetricRow
+from icl_estimators.transformer.widths import may_share
 from icl_estimators.validation import InputError
 
 __all__ = ["Report", "train_many"]
 
-Report = Callable[[Run, int, MetricRow], None]
-"""Called with a run, the updates that it has had, and its latest row."""
-
-Outcome = CheckpointInfo | InputError | None
-"""Of one run: its checkpoint, why it failed, or None if it was stopped and can be resumed."""
+_TOGETHER = 10  # runs of the kernel in one process: enough to share torch's overhead, few enough to stay in its cache
 
 
 def train_many(
@@ -38,42 +35,75 @@ def train_many(
     save_every: float,
     force: bool,
 ) -> Iterator[tuple[Run, Outcome]]:
-    """Train each run as :func:`icl_estimators.transformer.runs.train` does, `jobs` at a time.
+    """Train each run as :func:`icl_estimators.transformer.runs.train` does, in `jobs` processes.
 
-    A run that fails does not stop the others.
+    A process has one run at a time or, where the kernel computes them, several side by side. A run that fails does
+    not stop the others.
 
     Yields
     ------
     (Run, CheckpointInfo or InputError or None)
         Each run with what came of it, as they end; those not begun before `should_stop` are None.
     """
-    if min(jobs, len(runs)) <= 1:
-        for run in runs:
-            outcome: Outcome = None
-            try:
-                if not should_stop():
-                    tell = partial(report, run)
-                    outcome = train(run, out, report=tell, should_stop=should_stop, save_every=save_every, force=force)
-            except InputError as error:
-                outcome = error
-            yield run, outcome
+    tasks = _tasks(runs, jobs)
+    if min(jobs, len(tasks)) <= 1:
+        for task in tasks:
+            outcomes = dict.fromkeys(task, None)
+            if not should_stop():
+                outcomes = _train(task, out, report, should_stop, save_every, force)
+            yield from outcomes.items()
         return
+    for config in {run.config for run in runs if run.engine == "kernel"}:
+        from icl_estimators.transformer.kernel import compile_logits, compile_loss
+
+        compile_loss(config.n_states)  # once, here: the processes find it in numba's cache
+        compile_logits(config.n_states)
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     stop, messages = context.Event(), context.Queue()
     pool = ProcessPoolExecutor(
-        min(jobs, len(runs)), context, initializer=_begin, initargs=(stop, messages, os.getpid())
+        min(jobs, len(tasks)), context, initializer=_begin, initargs=(stop, messages, os.getpid())
     )
     with pool:
-        waiting: dict[Future[CheckpointInfo | None], Run] = {
-            pool.submit(_train_one, run, out, save_every, force): run for run in runs
-        }
+        waiting = {pool.submit(_train_in_process, task, out, save_every, force): task for task in tasks}
         while waiting:
             for run, step, row in _received(messages):
                 report(run, step, row)
             if should_stop():
                 stop.set()
             for future in [future for future in waiting if future.done()]:
-                yield waiting.pop(future), _outcome(future)
+                yield from _outcomes(future, waiting.pop(future)).items()
+
+
+def _tasks(runs: Sequence[Run], jobs: int) -> list[list[Run]]:
+    """Split runs into what one process does at a time."""
+    alike: dict[Any, list[Run]] = {}
+    for run in runs:
+        alone = run.engine != "kernel" or not may_share(run.config.d_model)
+        alike.setdefault(run if alone else (run.config, run.recipe, run.threads), []).append(run)
+    size = min(_TOGETHER, -(-len(runs) // jobs))
+    return [group[first : first + size] for group in alike.values() for first in range(0, len(group), size)]
+
+
+def _train(
+    task: Sequence[Run],
+    out: Path,
+    report: Report,
+    should_stop: Callable[[], bool],
+    save_every: float,
+    force: bool,
+) -> dict[Run, Outcome]:
+    if task[0].engine == "kernel":
+        from icl_estimators.transformer.lockstep import train_in_lockstep  # loads numba
+
+        return train_in_lockstep(task, out, report=report, should_stop=should_stop, save_every=save_every, force=force)
+    (run,) = task
+    try:
+        outcome: Outcome = train(
+            run, out, report=partial(report, run), should_stop=should_stop, save_every=save_every, force=force
+        )
+    except InputError as error:
+        outcome = error
+    return {run: outcome}
 
 
 def _received(messages: Queue[tuple[Run, int, MetricRow]]) -> Iterator[tuple[Run, int, MetricRow]]:
@@ -86,13 +116,12 @@ def _received(messages: Queue[tuple[Run, int, MetricRow]]) -> Iterator[tuple[Run
         return
 
 
-def _outcome(future: Future[CheckpointInfo | None]) -> Outcome:
+def _outcomes(future: Future[dict[Run, Outcome]], task: Sequence[Run]) -> dict[Run, Outcome]:
     try:
         return future.result()
-    except InputError as error:
-        return error
     except BrokenProcessPool:
-        return InputError("a training process was killed, perhaps for want of memory: use fewer --jobs and --resume")
+        error = "a training process was killed, perhaps for want of memory: use fewer --jobs and --resume"
+        return {run: InputError(error) for run in task}
 
 
 _stop: Event
@@ -112,11 +141,11 @@ def _should_stop() -> bool:
     return _stop.is_set() or os.getppid() != _parent
 
 
-def _train_one(run: Run, out: Path, save_every: float, force: bool) -> CheckpointInfo | None:
+def _train_in_process(task: Sequence[Run], out: Path, save_every: float, force: bool) -> dict[Run, Outcome]:
     if _should_stop():
-        return None
+        return dict.fromkeys(task, None)
 
-    def report(step: int, row: MetricRow) -> None:
+    def report(run: Run, step: int, row: MetricRow) -> None:
         _messages.put((run, step, row))
 
-    return train(run, out, report=report, should_stop=_should_stop, save_every=save_every, force=force)
+    return _train(task, out, report, _should_stop, save_every, force)

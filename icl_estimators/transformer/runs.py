@@ -27,8 +27,15 @@ from safetensors.torch import save
 
 from icl_estimators.files import require_writable, write_whole
 from icl_estimators.provenance import code_commit, library_versions
-from icl_estimators.transformer.checkpoint import CheckpointInfo, load_checkpoint, save_checkpoint, sidecar_path
+from icl_estimators.transformer.checkpoint import (
+    CheckpointInfo,
+    load_checkpoint,
+    read_info,
+    save_checkpoint,
+    sidecar_path,
+)
 from icl_estimators.transformer.config import ModelConfig
+from icl_estimators.transformer.engines import Engine, require_engine
 from icl_estimators.transformer.training import (
     MetricRow,
     Recipe,
@@ -41,9 +48,27 @@ from icl_estimators.transformer.training import (
 )
 from icl_estimators.validation import InputError
 
-__all__ = ["Run", "RunFiles", "check_space", "prepare", "train"]
+__all__ = [
+    "Outcome",
+    "Recorder",
+    "Report",
+    "Run",
+    "RunFiles",
+    "begin",
+    "cannot_write",
+    "check_space",
+    "engine_there",
+    "prepare",
+    "train",
+]
 
-_STEPS_PER_REPORT = 20
+Report = Callable[["Run", int, MetricRow], None]
+"""Called with a run, the updates that it has had, and its latest row."""
+
+Outcome = CheckpointInfo | InputError | None
+"""Of one run: its checkpoint, why it failed, or None if it was stopped and can be resumed."""
+
+STEPS_PER_REPORT = 20
 _STATE_TENSORS = ("weights", "first_moment", "second_moment", "loss_sum")
 
 
@@ -59,6 +84,8 @@ class Run:
     threads : int
         Of torch; part of the run because sums over threads may differ in the last bits.
     device : str
+    engine : {"torch", "kernel"}
+        See :mod:`icl_estimators.transformer.engines`.
     """
 
     config: ModelConfig
@@ -66,6 +93,7 @@ class Run:
     seed: int = 0
     threads: int = 1
     device: str = "cpu"
+    engine: Engine = "torch"
 
     @property
     def name(self) -> str:
@@ -75,7 +103,8 @@ class Run:
     @property
     def options(self) -> dict[str, Any]:
         """Every option by its name on the command line, for comparison with another run."""
-        values = {**self.config.to_dict(), **self.recipe.to_dict(), "threads": self.threads, "device": self.device}
+        own = {"threads": self.threads, "device": self.device, "engine": self.engine}
+        values = {**self.config.to_dict(), **self.recipe.to_dict(), **own}
         return {name.replace("_", "-"): value for name, value in values.items()}
 
 
@@ -118,6 +147,20 @@ class RunFiles:
             shutil.rmtree(self.folder)
 
 
+def engine_there(out: Path, name: str) -> Engine | None:
+    """Return the engine of the run of that name in `out`, finished or not; None where there is none, or no telling."""
+    files = RunFiles(out, name)
+    try:
+        if sidecar_path(files.checkpoint).exists():
+            return read_info(files.checkpoint).engine
+        if files.state.exists():
+            engine: Engine = _read_state(files.state)[0]["engine"]
+            return engine
+    except InputError:
+        pass  # prepare() says what is wrong
+    return None
+
+
 def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo | None:
     """Find out, before any work, whether a run may write to `out`, and whether it has finished there already.
 
@@ -136,14 +179,14 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
     require_device(run.device)
     files = RunFiles(out, run.name)
     require_writable(out)
+    finished = sidecar_path(files.checkpoint).exists()
+    if force or not finished:
+        require_engine(run.engine, run.config, run.device)
     if force:
         return None
-    finished = sidecar_path(files.checkpoint).exists()
     if finished:
         info = load_checkpoint(files.checkpoint)[1]
-        there = Run(
-            ModelConfig.from_dict(info.config), Recipe.from_dict(info.recipe), info.seed, info.threads, info.device
-        ).options
+        there = _run_of(info).options
     elif files.state.exists():
         there = _read_state(files.state)[0]
     elif files.checkpoint.exists() or files.metrics.exists():
@@ -216,20 +259,30 @@ def train(
     InputError
         If the run diverges, a file cannot be written, or the state is damaged.
     """
-    files = RunFiles(out, run.name)
-    if force:
-        files.remove()
     before = torch.get_num_threads()
     torch.set_num_threads(run.threads)
     try:
-        return _Recorder(run, files).train(report, should_stop, save_every)
+        return begin(run, out, force=force).train(report, should_stop, save_every)
     except OSError as error:
-        raise InputError(f"cannot write to {out}: {error.strerror}; mend that and go on with --resume") from None
+        raise cannot_write(out, error) from None
     finally:
         torch.set_num_threads(before)
 
 
-class _Recorder:
+def begin(run: Run, out: Path, *, force: bool) -> Recorder:
+    """Return the recorder of a run, where its state in `out` left it; `force` deletes what is there first."""
+    files = RunFiles(out, run.name)
+    if force:
+        files.remove()
+    return Recorder(run, files)
+
+
+def cannot_write(out: Path, error: OSError) -> InputError:
+    """Return what to tell the user when the disk gives out."""
+    return InputError(f"cannot write to {out}: {error.strerror}; mend that and go on with --resume")
+
+
+class Recorder:
     """A trainer and what it leaves on disk.
 
     What a step leaves is written before the state that lies past it, so that a run which is taken up again
@@ -245,7 +298,7 @@ class _Recorder:
         state = None
         if files.state.exists():
             _, self.rows, state = _read_state(files.state)
-        self.trainer = Trainer(run.config, run.recipe, seed=run.seed, device=run.device, state=state)
+        self.trainer = Trainer(run.config, run.recipe, seed=run.seed, device=run.device, engine=run.engine, state=state)
         if state is None:
             self.record()
             self.save()
@@ -257,7 +310,7 @@ class _Recorder:
         for step in row_steps(self.run.recipe.steps):
             while self.trainer.step < step:
                 report(self.trainer.step, self.rows[-1])
-                self.trainer.advance(min(step, self.trainer.step + _STEPS_PER_REPORT), should_stop)
+                self.trainer.advance(min(step, self.trainer.step + STEPS_PER_REPORT), should_stop)
                 if self.trainer.step == step:
                     self.record()
                 stop = should_stop()
@@ -293,7 +346,9 @@ class _Recorder:
 
     def finish(self) -> CheckpointInfo:
         self.write_metrics()
-        info = self.save_weights(self.files.checkpoint, final_metrics(self.trainer.model(), self.run.recipe))
+        info = self.save_weights(
+            self.files.checkpoint, final_metrics(self.trainer.model(), self.run.recipe, self.run.engine)
+        )
         self.files.state.unlink(missing_ok=True)
         return info
 
@@ -310,7 +365,8 @@ class _Recorder:
                 metrics=metrics,
                 threads=run.threads,
                 device=run.device,
-                versions=library_versions(),
+                engine=run.engine,
+                versions=library_versions(*(["numba"] if run.engine == "kernel" else [])),
                 commit=code_commit(),
             ),
         )
@@ -337,12 +393,17 @@ def _read_state(path: Path) -> tuple[dict[str, Any], list[MetricRow], TrainingSt
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        options = json.loads(metadata["options"])
+        options = {"engine": "torch", **json.loads(metadata["options"])}  # the first there was
         rows = [MetricRow(*values) for values in json.loads(metadata["rows"])]
         state = TrainingState(step=int(metadata["step"]), last_row=int(metadata["last_row"]), **tensors)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError):
         raise InputError(f"{path} is damaged: train anew with --force") from None
     return options, rows, state
+
+
+def _run_of(info: CheckpointInfo) -> Run:
+    config, recipe = ModelConfig.from_dict(info.config), Recipe.from_dict(info.recipe)
+    return Run(config, recipe, info.seed, info.threads, info.device, info.engine)
 
 
 def _or_none(value: float) -> float | None:

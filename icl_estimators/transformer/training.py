@@ -28,7 +28,9 @@ from icl_estimators.chains import (
     transition_counts,
 )
 from icl_estimators.divergences import kl_divergence, log_loss
+from icl_estimators.transformer.adam import Moments, adam_update
 from icl_estimators.transformer.config import ModelConfig, require_fields
+from icl_estimators.transformer.engines import Engine, require_engine
 from icl_estimators.transformer.folded import fold
 from icl_estimators.transformer.folded_forward import folded_logits
 from icl_estimators.transformer.folded_loss import folded_loss
@@ -56,6 +58,8 @@ _VALIDATION_BATCHES = 4
 _FINAL_BATCHES = 320
 _BATCHES_PER_BLOCK = 32
 _TOKENS_PER_DRAW = 2**18
+
+Held = tuple[Sample, NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +236,16 @@ class Trainer:
         Of the initial weights and of the chains.
     device : str
         "cpu", or "cuda" where there is one.
+    engine : {"torch", "kernel"}
+        What computes loss and gradient; see :mod:`icl_estimators.transformer.engines`.
     state : TrainingState, optional
         Where to go on; by default the run starts at step 0.
 
     Raises
     ------
     InputError
-        If the lengths differ, `seed` is below 0, the device is unknown or absent, or `state` belongs to
-        a model of another size.
+        If the lengths differ, `seed` is below 0, the device is unknown or absent, the engine cannot run the
+        model here, or `state` belongs to a model of another size.
 
     Examples
     --------
@@ -261,6 +267,7 @@ class Trainer:
         *,
         seed: int = 0,
         device: str = "cpu",
+        engine: Engine = "torch",
         state: TrainingState | None = None,
     ) -> None:
         if recipe.length != config.length:
@@ -268,7 +275,8 @@ class Trainer:
                 f"the recipe reads {recipe.length} tokens, the model has {config.length} distances: make them equal"
             )
         self.config, self.recipe, self.seed = config, recipe, seed
-        self.device = require_device(device)
+        self.device, self.engine = require_device(device), engine
+        require_engine(engine, config, self.device.type)
         initial = initial_parameters(config, seed)
         flat = torch.cat([tensor.flatten() for tensor in initial.values()])
         state = state or TrainingState(
@@ -283,29 +291,31 @@ class Trainer:
             raise InputError(f"the state holds {state.weights.numel()} weights, and the model has {flat.numel()}")
         self.step, self._last_row = state.step, state.last_row
         # One flat leaf: Adam is then one fused operation, and the gradient arrives in one piece.
-        self._weights = state.weights.to(self.device, copy=True).requires_grad_()
-        self._optimizer = _adam(self._weights, recipe, state)
-        self._loss_sum = state.loss_sum.to(self.device, copy=True)
+        self.weights = state.weights.to(self.device, copy=True).requires_grad_()
+        self.moments = Moments.of(state.first_moment, state.second_moment, state.step, self.device)
+        self.loss_sum = state.loss_sum.to(self.device, copy=True)
         self._plain = None if config.foldable else Transformer(config).to(self.device)
         self._drawn = (0, torch.empty(0))  # first step of the block of batches at hand, and the block
         self._timed_from, self._clock = self.step, time.perf_counter()
-        self._validation = _validation(recipe.law(config.n_states), config.length)
+        self._validation = _held_out(recipe.law(config.n_states), config.length, 0, _VALIDATION_BATCHES)
 
     def advance(self, to: int, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Make updates until `to` of them have been made, or `should_stop` says so between two."""
+        if self.engine == "kernel":
+            from icl_estimators.transformer.together import advance_together  # loads numba
+
+            advance_together([self], to, should_stop)
+            return
         while self.step < min(to, self.recipe.steps) and not should_stop():
-            for group in self._optimizer.param_groups:
-                group["lr"] = self.recipe.learning_rate(self.step)
-            self._optimizer.zero_grad()
-            loss = self._loss(self._batch(self.step))
-            loss.backward()
-            self._optimizer.step()
-            self._loss_sum += loss.detach()
+            loss = self._loss(self.batch(self.step))
+            (gradient,) = torch.autograd.grad(loss, self.weights)
+            adam_update([self.weights.detach()], [gradient], [self.moments], self.recipe, self.step)
+            self.loss_sum += loss.detach()
             self.step += 1
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the present weights by name, detached; they change with the next update."""
-        return self._views(self._weights.detach())
+        return self._views(self.weights.detach())
 
     def model(self) -> Transformer:
         """Return a copy of the present model, on the CPU, for evaluation."""
@@ -315,14 +325,13 @@ class Trainer:
 
     def state(self) -> TrainingState:
         """Return a copy of what the rest of the run depends on, on the CPU."""
-        moments = self._optimizer.state[self._weights]
         return TrainingState(
             step=self.step,
             last_row=self._last_row,
-            weights=self._weights.detach().to("cpu", copy=True),
-            first_moment=moments["exp_avg"].to("cpu", copy=True),
-            second_moment=moments["exp_avg_sq"].to("cpu", copy=True),
-            loss_sum=self._loss_sum.to("cpu", copy=True),
+            weights=self.weights.detach().to("cpu", copy=True),
+            first_moment=self.moments.first.to("cpu", copy=True),
+            second_moment=self.moments.second.to("cpu", copy=True),
+            loss_sum=self.loss_sum.to("cpu", copy=True),
         )
 
     def row(self) -> MetricRow:
@@ -334,7 +343,7 @@ class Trainer:
             If the loss is no longer finite: the run has diverged.
         """
         updates = self.step - self._last_row
-        loss = float(self._loss_sum) / updates if updates else math.nan
+        loss = float(self.loss_sum) / updates if updates else math.nan
         if updates and not math.isfinite(loss):
             raise InputError(f"seed {self.seed} diverged before step {self.step}: give a smaller --peak-lr")
         tokens = (self.step - self._timed_from) * self.recipe.batch * self.recipe.length
@@ -342,14 +351,18 @@ class Trainer:
         sample, predictive = self._validation
         regret = math.nan
         if predictive is not None:
-            regret = float(kl_divergence(predictive, _probabilities(self.model(), sample.inputs)).mean())
-        self._loss_sum.zero_()
+            regret = float(
+                kl_divergence(
+                    predictive, _probabilities(self.config, self.parameters(), sample.inputs, self.engine)
+                ).mean()
+            )
+        self.loss_sum.zero_()
         self._last_row = self._timed_from = self.step
         self._clock = time.perf_counter()
         return MetricRow(self.step, loss, regret, self.recipe.learning_rate(max(0, self.step - 1)), speed)
 
     def _loss(self, tokens: Tensor) -> Tensor:
-        parameters = self._views(self._weights)
+        parameters = self._views(self.weights)
         if self._plain is None:
             return folded_loss(fold(parameters), tokens)
         logits = torch.func.functional_call(self._plain, parameters, tokens[:, :-1])
@@ -360,23 +373,25 @@ class Trainer:
         pieces = flat.split([math.prod(shape) for shape in shapes.values()])
         return {name: piece.view(shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
-    def _batch(self, step: int) -> Tensor:
+    def batch(self, step: int) -> Tensor:
         """Return the tokens of a step, shape (B, T + 1), from a block drawn for several steps at once."""
         first, block = self._drawn
         if not first <= step < first + len(block):
             batch, length = self.recipe.batch, self.recipe.length
             count = max(1, min(64, _TOKENS_PER_DRAW // (batch * (length + 1)), self.recipe.steps - step))
-            sample = sample_batches(
-                range(step, step + count),
-                batch=batch,
-                length=length,
-                law=self.recipe.law(self.config.n_states),
-                seed=self.seed,
-            )
-            block = torch.from_numpy(sample.tokens.reshape(count, batch, length + 1)).to(self.device)
+            draw = _tokens
+            if self.engine == "kernel":
+                from icl_estimators.chains.compiled import training_tokens as draw  # loads numba
+            law = self.recipe.law(self.config.n_states)
+            tokens = draw(range(step, step + count), batch=batch, length=length, law=law, seed=self.seed)
+            block = torch.from_numpy(tokens.reshape(count, batch, length + 1)).to(self.device)
             first = step
             self._drawn = (first, block)
         return block[step - first]
+
+
+def _tokens(steps: range, *, batch: int, length: int, law: ChainLaw, seed: int) -> NDArray[np.int64]:
+    return sample_batches(steps, batch=batch, length=length, law=law, seed=seed).tokens
 
 
 def require_device(device: str) -> torch.device:
@@ -398,7 +413,7 @@ def require_device(device: str) -> torch.device:
     return found
 
 
-def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]:
+def final_metrics(model: Transformer, recipe: Recipe, engine: Engine = "torch") -> dict[str, float | None]:
     """Measure a trained model on fresh sequences of its own law, the same ones for every seed.
 
     Returns
@@ -408,17 +423,16 @@ def final_metrics(model: Transformer, recipe: Recipe) -> dict[str, float | None]
         mean over `sequences` independent sequences (`…_se`), None where the start is stationary; and
         `log_loss_nats`.
     """
-    law = recipe.law(model.config.n_states)
+    law, weights = recipe.law(model.config.n_states), dict(model.named_parameters())
     last = _VALIDATION_BATCHES + _FINAL_BATCHES
     # One number for each sequence, a block of sequences at a time, so that memory stays flat.
     found: dict[str, list[NDArray[np.float64]]] = {"log_loss_nats": [], "regret_nats": [], "regret_late_nats": []}
     for first in range(_VALIDATION_BATCHES, last, _BATCHES_PER_BLOCK):
-        sample = _held_out(range(first, min(first + _BATCHES_PER_BLOCK, last)), law, recipe.length)
-        probabilities = _probabilities(model, sample.inputs)
+        sample, predictive = _held_out(law, recipe.length, first, min(first + _BATCHES_PER_BLOCK, last))
+        probabilities = _probabilities(model.config, weights, sample.inputs, engine)
         found["log_loss_nats"].append(log_loss(probabilities, sample.targets).mean(axis=1))
-        if law.start == "uniform":
-            counts = transition_counts(sample.inputs, law.n_states)
-            regret = kl_divergence(posterior_predictive(counts, law.concentration), probabilities)  # (N, T)
+        if predictive is not None:
+            regret = kl_divergence(predictive, probabilities)  # (N, T)
             found["regret_nats"].append(regret.mean(axis=1))
             found["regret_late_nats"].append(regret[:, recipe.length // 2 :].mean(axis=1))
     metrics: dict[str, float | None] = {"sequences": _HELD_OUT_BATCH * _FINAL_BATCHES}
@@ -431,37 +445,40 @@ def _mean_and_se(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
-def _held_out(batches: range, law: ChainLaw, length: int) -> Sample:
-    return sample_batches(batches, batch=_HELD_OUT_BATCH, length=length, law=law, seed=0, purpose="validation")
+def _held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
+    """Return validation batches `first` to `last` − 1, and the Bayes predictive on them where that is add-α."""
+    small = (last - first) * _HELD_OUT_BATCH * length <= _TOKENS_PER_DRAW
+    return (_remembered if small else _draw_held_out)(law, length, first, last)
 
 
-@lru_cache(maxsize=4)
-def _validation(law: ChainLaw, length: int) -> tuple[Sample, NDArray[np.float64] | None]:
-    """Return the validation sequences, and the Bayes predictive on them where that is add-α."""
-    sample = _held_out(range(_VALIDATION_BATCHES), law, length)
+def _draw_held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
+    batches = range(first, last)
+    sample = sample_batches(batches, batch=_HELD_OUT_BATCH, length=length, law=law, seed=0, purpose="validation")
     if law.start != "uniform":
         return sample, None
     return sample, posterior_predictive(transition_counts(sample.inputs, law.n_states), law.concentration)
 
 
-def _probabilities(model: Transformer, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+_remembered = lru_cache(maxsize=12)(_draw_held_out)  # what every row and every seed of a process is measured on
+
+
+def _probabilities(
+    config: ModelConfig, weights: Mapping[str, Tensor], tokens: NDArray[np.int64], engine: Engine
+) -> NDArray[np.float64]:
     """Return the softmax of the model's logits, taken in float64, shape (N, T, K)."""
-    folded = fold(model).detach() if model.config.foldable else None
+    weights = {name: tensor.detach().cpu() for name, tensor in weights.items()}
+    folded = fold(weights) if config.foldable else None
+    if engine == "kernel" and folded is not None:
+        from icl_estimators.transformer.kernel import kernel_probabilities  # loads numba
+
+        found = kernel_probabilities(folded, tokens)
+        if found is not None:
+            return found
+    model = Transformer(config)
+    model.load_state_dict(weights)
     parts = []
     with torch.inference_mode():
         for part in torch.from_numpy(tokens.copy()).split(_HELD_OUT_BATCH):
             logits = model(part) if folded is None else folded_logits(folded, part)
             parts.append(logits.double().softmax(dim=-1).numpy())
     return np.concatenate(parts)
-
-
-def _adam(weights: Tensor, recipe: Recipe, state: TrainingState) -> torch.optim.Adam:
-    optimizer = torch.optim.Adam(
-        [weights], lr=recipe.peak_lr, betas=(recipe.beta1, recipe.beta2), eps=recipe.epsilon, fused=True
-    )
-    optimizer.state[weights] = {
-        "step": torch.tensor(float(state.step), device=weights.device),
-        "exp_avg": state.first_moment.to(weights.device, copy=True),
-        "exp_avg_sq": state.second_moment.to(weights.device, copy=True),
-    }
-    return optimizer

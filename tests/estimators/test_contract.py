@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from icl_estimators.estimators.registry import parse_spec
 from icl_estimators.validation import InputError
 
 EXAMPLES: dict[str, list[str]] = {
-    "transformer": ["transformer"],
+    "transformer": ["transformer", *(["transformer:engine=kernel"] if find_spec("numba") else [])],
     "construction": ["construction", "construction:30", "construction:0.5", "construction:1e5"],
     "construction-softmax": [
         "construction-softmax",

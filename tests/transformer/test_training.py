@@ -119,8 +119,8 @@ def test_the_state_is_a_copy():
 def test_seeds_differ_in_weights_and_chains():
     one, other = Trainer(SMALL, small(), seed=0), Trainer(SMALL, small(), seed=1)
     assert not torch.equal(one.state().weights, other.state().weights)
-    assert not torch.equal(one._batch(0), other._batch(0))
-    assert not torch.equal(one._batch(0), one._batch(1))
+    assert not torch.equal(one.batch(0), other.batch(0))
+    assert not torch.equal(one.batch(0), one.batch(1))
 
 
 def test_steps_are_not_overrun_and_can_be_stopped():
@@ -146,7 +146,7 @@ def test_rows():
     assert second.tokens_per_second > 0
     pieces = before.split([math.prod(shape) for shape in names.values()])
     weights = {name: piece.view(shape) for (name, shape), piece in zip(names.items(), pieces, strict=True)}
-    assert second.loss_nats == pytest.approx(float(folded_loss(fold(weights), trainer._batch(0))), rel=1e-6)
+    assert second.loss_nats == pytest.approx(float(folded_loss(fold(weights), trainer.batch(0))), rel=1e-6)
     assert second.learning_rate == trainer.recipe.learning_rate(0)
 
 
