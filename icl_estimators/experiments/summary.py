@@ -65,8 +65,8 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
             rows.append([name, f"{_signed(difference)} [{_signed(low)}, {_signed(high)}]", verdict])
     if rows:
         parts.append(
-            f"\nMean KL over n less that of {options['reference']}, paired on the same draws, {level} interval, nats\n"
-            + text_table(["", "difference", ""], rows, left=2)
+            f"\nMean {'regret' if metric == 'regret_nats' else 'KL'} over n less that of {options['reference']}, paired on "
+            f"the same draws, {level} interval, nats\n" + text_table(["", "difference", ""], rows, left=2)
         )
     acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
     if acts_like:
