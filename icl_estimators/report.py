@@ -39,8 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"the tables and run.json in {options.folder} do not fit together ({type(error).__name__}: {error}): they may "
-            "be cut or changed; run evaluate again"
+            f"the tables and run.json in {options.folder} do not fit together ({type(error).__name__}: {error}): they "
+            "may be cut or changed; run evaluate again"
         ) from error
     for line in listed(paths):
         print(line)
