@@ -25,7 +25,7 @@ lint: $(VENV)/installed-test
 types: $(VENV)/installed-test
 	$(BIN)/mypy
 
-benchmark: $(VENV)/installed
+benchmark: $(VENV)/installed-test
 	$(BIN)/python -m analysis.benchmark
 
 clean:
