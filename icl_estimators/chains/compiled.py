@@ -108,7 +108,7 @@ def _loop(edges: Any, start_edges: Any, uniforms: Any, tokens: Any) -> None:
 
 
 def _edges(of_rows: Any, edges: Any, certain: Any) -> None:
-    """Write each chain's edges at α = 1, a uniform start's last, and whether they are right to a tenth of the margin."""
+    """Write each chain's edges at α = 1, a uniform start's last, and whether they are right to a tenth of MARGIN."""
     n_chains, k = of_rows.shape[:2]
     for chain in range(n_chains):
         sure = True
