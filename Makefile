@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: evaluate test test-all lint types benchmark clean
+.PHONY: evaluate study test test-all lint types benchmark clean
 
 evaluate: $(VENV)/installed
 	$(BIN)/python -m icl_estimators.evaluate --out icl-results --force
@@ -24,6 +24,9 @@ lint: $(VENV)/installed-test
 
 types: $(VENV)/installed-test
 	$(BIN)/mypy
+
+study: $(VENV)/installed
+	$(BIN)/python -m analysis.study
 
 benchmark: $(VENV)/installed-test
 	$(BIN)/python -m analysis.benchmark

@@ -19,7 +19,8 @@ MARKDOWN = "markdown-smart"
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$~^@|#&!])")
 _REFERENCE = re.compile(r"\{(fig|tbl):([a-z0-9-]+)\}")
-_EQUATION = re.compile(r"\b([nKαβγ]) = (?=\d)")  # stays on one line
+_EQUATION = re.compile(r"\b([nKαβγ]) = (?=\d)")  # stays on one line, as does
+_PERCENT = re.compile(r"(?<=\d) %")
 _KINDS = {"fig": "Figure", "tbl": "Table"}
 
 
@@ -159,7 +160,8 @@ class Page:
             return f"[{self._numbers[f'{kind}-{name}']}](#{kind}-{name})"
 
         text = _REFERENCE.sub(link, "\n\n".join(self._blocks)) + "\n"
-        return _EQUATION.sub("\\1\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}", text)
+        text = _EQUATION.sub("\\1\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}", text)
+        return _PERCENT.sub("\N{NO-BREAK SPACE}%", text)
 
     def _number(self, kind: str, name: str) -> str:
         key = f"{kind}-{name}"

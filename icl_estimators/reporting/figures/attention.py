@@ -45,7 +45,7 @@ def attention_example_figure(results: Results, name: str) -> Figure:
     frame = frame[frame["estimator"] == name]
     n_states = int(results.options["states"])
     with figure_style():
-        figure = Figure(figsize=(WIDTH, 3.2))
+        figure = Figure(figsize=(WIDTH, 3.05))
         panels = figure.subplots(1, 2)
         mesh: Any = None
         for axes, layer in zip(panels, (1, 2), strict=True):

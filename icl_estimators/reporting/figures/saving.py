@@ -25,7 +25,8 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     with figure_style():
         layout = figure.get_layout_engine()
         if layout is not None:
-            layout.execute(figure)  # once for both files
+            for _ in range(1 + any(axes.get_aspect() != "auto" for axes in figure.axes)):
+                layout.execute(figure)  # for both files; squares move once they have their size
             figure.set_layout_engine("none")
         with write_whole(paths[0]) as temporary:
             FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None, "Creator": None})

@@ -168,7 +168,7 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, captio
     rows["value"] = rows["visits"].astype(int)
     spare = line_looks(names)
     with figure_style():
-        figure = Figure(figsize=(WIDTH, 6.4))
+        figure = Figure(figsize=(WIDTH, 4.6))
         upper, lower = figure.subplots(2, 1, sharex=True)
         alphas: list[LineEnd] = []
         regrets: list[LineEnd] = []
@@ -186,8 +186,8 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, captio
             if not drawn.empty:
                 regrets.append(_line(lower, drawn, "estimate", name, colour, style))
         upper.axhline(1.0, color=MUTED, linewidth=0.8, zorder=1)
-        upper.set_ylabel("pseudo-count α that it acts like")
-        lower.set_ylabel("regret: KL above Bayes, nats")
+        upper.set_ylabel("effective pseudo-count")
+        lower.set_ylabel("regret, nats")
         lower.set_xlabel(_VISITS)
         for axes, ends in ((upper, alphas), (lower, regrets)):
             axes.set_xscale("log")

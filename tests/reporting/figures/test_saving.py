@@ -6,6 +6,10 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from icl_estimators.reporting.figures.attention import attention_example_figure
+from icl_estimators.reporting.figures.circuit import circuit_figure
 from icl_estimators.reporting.figures.risk import kl_figure
 from icl_estimators.reporting.figures.saving import save_figure
 from icl_estimators.reporting.results import Results
@@ -27,6 +31,16 @@ def test_svg_is_whole_and_needs_no_font(results: Results, tmp_path: Path) -> Non
     assert "<!--" not in text
     assert not re.search(r' d="[^"]*\.\d\d', text)
     assert max(len(found) for found in re.findall(r"scale\(([^)]*)\)", text)) > 3, "scales keep their digits"
+
+
+def test_nothing_is_cut_off_of_what_is_saved(results: Results, tmp_path: Path) -> None:
+    for figure in (attention_example_figure(results, "transformer"), circuit_figure(results, "transformer")):
+        save_figure(figure, tmp_path / "figure")
+        for axes in figure.axes:
+            box = axes.get_tightbbox(FigureCanvasAgg(figure).get_renderer())
+            assert box.y1 <= figure.bbox.height + 1
+            assert box.x1 <= figure.bbox.width + 1
+            assert min(box.x0, box.y0) >= -1
 
 
 def test_a_name_with_dots_keeps_them(results: Results, tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""Does the attention that is left on other positions do what the +1 of the Bayes rule does?"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from analysis.claims import Claim, Rule
+from analysis.questions import LEVEL, Answer, Drawing, Sizes
+from icl_estimators import effective_smoothing
+from icl_estimators.reporting.figures.smoothing import mechanism_figure
+from icl_estimators.reporting.numbers import interval, spell
+
+__all__ = ["answer"]
+
+VISITS = (1, 10, 40)
+EXACT = "exact-attention"
+PLUS_ONE = Rule("roughly +1 is a pseudo-count between 1/2 and 2", low=0.5, high=2.0)
+ITS_DOING = Rule(
+    "it is the leftover mass that smooths if with exact attention the pseudo-count is at most half as large", low=2.0
+)
+
+
+def answer(sizes: Sizes) -> Answer:
+    """Fit pseudo-counts by visits, intact and with every head's attention made exact, on the same sequences."""
+    found = effective_smoothing(
+        ["transformer"],
+        by=["visits"],
+        families=[],
+        chains=sizes.smoothing_chains,
+        sequences_per_chain=sizes.smoothing_sequences,
+        length=sizes.length,
+        seed=sizes.seed,
+        level=LEVEL,
+        jobs=sizes.jobs,
+    )
+    frame = found.interventions
+    by_visits = frame[frame["visits"].notna() & (frame["quantity"] == "log_pseudo_count")]
+    own = frame[(frame["intervention"] == "intact") & (frame["quantity"] == "log_pseudo_count_from_add_one")]
+    claims, told = [], []
+    for visits in (v for v in VISITS if (own["visits"] == v).any()):
+        intact = _exponential(own[own["visits"] == visits])
+        times = _exponential(by_visits[(by_visits["intervention"] == EXACT) & (by_visits["visits"] == visits)])
+        when = f"after {visits} visit{'s' if visits > 1 else ''}"
+        claims += [
+            Claim(
+                f"the leftover mass does roughly what the +1 does, {when}", f"pseudo-count {when}", *intact, PLUS_ONE
+            ),
+            Claim(
+                f"it is the leftover mass that smooths, {when}",
+                f"pseudo-count, as a multiple of that with exact attention, {when}",
+                *times,
+                ITS_DOING,
+            ),
+        ]
+        told.append(f"{interval(*intact, 2)} {when} ({interval(*times, 2)} times that with exact attention)")
+    by_leftover = [claim.measure.rpartition(", ")[2] for claim in claims[1::2] if claim.verdict == "holds"]
+    not_by_it = [claim.measure.rpartition(", ")[2] for claim in claims[1::2] if claim.verdict == "fails"]
+    verdicts = [f"it is the leftover mass that smooths {' and '.join(by_leftover)}"] if by_leftover else []
+    verdicts += [f"it is not {' and '.join(not_by_it)}"] if not_by_it else []
+    paragraph = (
+        f"Fitted by the number of visits n~v~, the model acts like these pseudo-counts: {'; '.join(told)}. Making both "
+        "heads’ attention exact ({fig:mechanism}) takes the leftover mass away and leaves the rest of the model as it "
+        "is; what smoothing remains is the softmax read-out’s, which cannot return sharp frequencies at a finite scale."
+        + (f" By the rule, {', and '.join(verdicts)}." if verdicts else "")
+    )
+    drawing = Drawing(
+        "mechanism",
+        mechanism_figure(frame, found.run, caption=False),
+        "Effective pseudo-count (above) and regret (below) of the trained model against visits, intact and with parts "
+        "of its mechanism replaced, on the same sequences. Shaded: pointwise 95 % intervals, clustered on chains.",
+        "Two line plots on logarithmic axes against visits, pseudo-count and regret, a line an intervention. "
+        f"Intact pseudo-count: {', '.join(f'{spell(c.estimate, 2)} ({c.measure})' for c in claims[::2])}.",
+    )
+    kept = frame[frame["quantity"] != "regret_nats"]  # whose own values are those less the add-one rule's 0
+    return Answer("The leftover mass and the +1", {"leftover_mass": kept}, (paragraph,), (drawing,), tuple(claims))
+
+
+def _exponential(rows: pd.DataFrame) -> tuple[float, float, float]:
+    row = rows.iloc[0]
+    difference, low, high = (math.exp(float(row[column])) for column in ("difference", "ci_low", "ci_high"))
+    return difference, low, high

@@ -1,0 +1,97 @@
+"""What every question of the study has: a table or two, a figure, a paragraph, and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.claims import Claim
+from icl_estimators.experiments.tables import Table
+from icl_estimators.reporting.markdown import Page
+
+__all__ = ["LEVEL", "Answer", "Drawing", "Sizes", "write_frame"]
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is drawn; the defaults are the study's.
+
+    Attributes
+    ----------
+    few, many : int
+        Sequences, each of a chain of its own, for KL against context length.
+    attention : int
+        Sequences for attention masses.
+    smoothing_chains, smoothing_sequences : int
+        For pseudo-counts and interventions.
+    length : int
+        T.
+    seed : int
+        Of all draws.
+    jobs : int
+        Processes; they change no number.
+    """
+
+    few: int = 200
+    many: int = 20_000
+    attention: int = 500
+    smoothing_chains: int = 2_000
+    smoothing_sequences: int = 10
+    length: int = 100
+    seed: int = 0
+    jobs: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure with what is said of it."""
+
+    stem: str
+    figure: Figure
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a question found.
+
+    Attributes
+    ----------
+    title : str
+    tables : mapping of file stem to DataFrame
+        The data behind figure and paragraph.
+    paragraphs : tuple of str
+        Markdown.
+    drawings : tuple of Drawing
+    claims : tuple of Claim
+    """
+
+    title: str
+    tables: Mapping[str, pd.DataFrame]
+    paragraphs: tuple[str, ...]
+    drawings: tuple[Drawing, ...] = ()
+    claims: tuple[Claim, ...] = field(default=())
+
+    def add_to(self, page: Page, identifier: str) -> None:
+        """Add the section to a page."""
+        page.heading(self.title, identifier)
+        page.text(*self.paragraphs)
+        for drawing in self.drawings:
+            page.figure(drawing.stem, drawing.figure, drawing.caption, drawing.alt)
+
+    def write(self, folder: Path) -> None:
+        """Write the tables."""
+        for name, frame in self.tables.items():
+            write_frame(frame, folder / f"{name}.csv")
+
+
+def write_frame(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as the package writes its own: full precision, inf as inf, undefined numbers empty."""
+    Table(tuple(frame.columns), tuple(frame.itertuples(index=False, name=None))).write(path)
