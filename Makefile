@@ -11,11 +11,11 @@ evaluate: $(VENV)/installed
 	$(BIN)/python -m icl_estimators.evaluate --dataset elnino --out icl-results/elnino --force
 
 test: lint types $(VENV)/installed-test
-	$(BIN)/python -m pytest -m "not slow" tests
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" tests
 	$(BIN)/python -m pytest --doctest-modules icl_estimators --doctest-glob='README.md' README.md
 
 test-all: lint types $(VENV)/installed-test
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest -n auto --dist loadfile tests
 	$(BIN)/python -m pytest --doctest-modules icl_estimators --doctest-glob='README.md' README.md
 
 lint: $(VENV)/installed-test
@@ -28,7 +28,7 @@ types: $(VENV)/installed-test
 study: $(VENV)/installed
 	$(BIN)/python -m analysis.study
 
-benchmark: $(VENV)/installed
+benchmark: $(VENV)/installed-test
 	$(BIN)/python -m analysis.benchmark
 
 clean:

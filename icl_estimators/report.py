@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from icl_estimators.options import Parser, command
+from icl_estimators.validation import InputError
 
 __all__ = ["main"]
 
@@ -32,7 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     from icl_estimators.reporting.convert import FORMATS
 
     wanted = tuple(name for name in FORMATS if getattr(options, name)) or FORMATS
-    for line in listed(build_report(options.folder, wanted)):
+    try:
+        paths = build_report(options.folder, wanted)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"the tables and run.json in {options.folder} do not fit together ({type(error).__name__}: {error}): they "
+            "may be cut or changed; run evaluate again"
+        ) from error
+    for line in listed(paths):
         print(line)
     return 0
 

@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
     from icl_estimators.chains import ChainLaw
-    from icl_estimators.experiments.compare import expect_study, study_estimators, training_runs, weight_files
+    from icl_estimators.experiments.compare import study_estimators, training_runs, weight_files
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing, smoothing_options
     from icl_estimators.experiments.study import Study
@@ -123,7 +123,6 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
         level=options.level,
         checkpoints=training_runs(made),
     )
-    expect_study(study)
     families = () if options.families == "none" else _names(options.families, FAMILIES)
     by = _names(options.by, GROUPINGS)
     design = SmoothingDesign(study, by, families, not options.no_interventions)  # type: ignore[arg-type]

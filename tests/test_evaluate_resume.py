@@ -50,6 +50,18 @@ def wait_for_blocks(out: Path, process: subprocess.Popen[str], count: int = 1) -
         time.sleep(0.02)
 
 
+def worker_of(process: subprocess.Popen[str]) -> int:
+    """Wait for a worker process and return its number."""
+    while process.poll() is None:
+        command = ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)]
+        children = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        workers = [int(line.split()[0]) for line in children.splitlines() if "spawn_main" in line]
+        if workers:
+            return workers[-1]
+        time.sleep(0.02)
+    raise AssertionError("the run ended without a worker")
+
+
 def kill(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -77,12 +89,7 @@ def test_a_killed_run_resumed_gives_the_same_tables(undisturbed: Path, tmp_path:
 def test_a_killed_pool_worker_is_made_good(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = start(out, "--jobs", "2")
-    wait_for_blocks(out, process)
-    children = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
-    ).stdout
-    workers = [int(line.split()[0]) for line in children.splitlines() if "spawn_main" in line]
-    os.kill(workers[-1], signal.SIGKILL)
+    os.kill(worker_of(process), signal.SIGKILL)
     _, complained = process.communicate(timeout=300)
     assert process.returncode == 0, complained
     assert "a worker was lost" in complained

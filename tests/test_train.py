@@ -192,9 +192,15 @@ def test_no_space(tmp_path, capsys, monkeypatch):
     refused([*SMALL, "--out", str(tmp_path)], capsys, "MiB left on its disk")
 
 
-def test_divergence(tmp_path, capsys):
-    assert main([*SMALL, "--peak-lr", "1e30", "--out", str(tmp_path), "--quiet"]) == 2
-    assert "seed 0 diverged before step" in capsys.readouterr().err
+@pytest.mark.parametrize("engine", ["torch", "kernel"])
+def test_divergence(tmp_path, capsys, engine):
+    if engine == "kernel":
+        pytest.importorskip("numba")
+    assert main([*SMALL, "--peak-lr", "1e30", "--engine", engine, "--out", str(tmp_path), "--quiet"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("train: seed 0 diverged before step")
+    assert err.count("\n") == 1
 
 
 def test_help_is_quick_and_loads_no_heavy_library():
@@ -240,11 +246,13 @@ def test_killed_in_the_middle_and_resumed(tmp_path, engine):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_interrupt_leaves_a_state_to_resume(tmp_path, jobs):
+@pytest.mark.parametrize(("jobs", "engine"), [("1", "torch"), ("2", "torch"), ("2", "kernel")])
+def test_interrupt_leaves_a_state_to_resume(tmp_path, jobs, engine):
     """Ctrl-C: exit 130, one line that says what to do, and nothing lost. Saving by time is off."""
+    if engine == "kernel":
+        pytest.importorskip("numba")
     arguments = ["--steps", "1000000", "--batch", "4", "--length", "8", "--d-model", "8", "--save-every", "1000"]
-    process = start(*arguments, "--seed", "0..1", "--jobs", jobs, "--out", str(tmp_path))
+    process = start(*arguments, "--engine", engine, "--seed", "0..1", "--jobs", jobs, "--out", str(tmp_path))
     wait_for(tmp_path / "k3-seed0" / "step-00000020.safetensors", 1, process)
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)

@@ -27,7 +27,8 @@ MARGIN = 1e-11
 """How near to an edge a uniform must not come; the edges are in error by less than a tenth of it."""
 
 _SMALLEST_GAMMA = 1e-3  # below it, the equation that is solved loses digits to cancellation
-_LARGEST_STEP = 1e-9  # relative, of the last of Newton's steps: the next would be of its square's size
+_LARGEST_STEP = 1e-5  # relative, of the last of Halley's steps: the next would be of its cube's size
+_ABREAST = 8  # chains that are walked together: a step of one waits for its last token, others need not
 
 
 def draw_tokens(
@@ -82,8 +83,9 @@ def training_tokens(
     for step, out in zip(numbers, tokens, strict=True):
         of_rows = rows.uniforms(step, 0, batch * k * k * UNIFORMS_PER_ENTRY).reshape(batch, k, k, UNIFORMS_PER_ENTRY)
         of_tokens = along.uniforms(step, 0, batch * (length + 1)).reshape(batch, length + 1)
-        certain = np.empty(batch, dtype=np.bool_)
-        _run_near(of_rows, of_tokens, out, certain)
+        edges, certain = np.empty((batch, k + 1, k)), np.empty(batch, dtype=np.bool_)
+        _near_edges(of_rows, edges, certain)
+        _walk(edges, of_tokens, out, certain)
         if not certain.all():
             redo = np.flatnonzero(~certain)
             transition = dirichlet_rows(of_rows[redo], law.concentration)
@@ -105,10 +107,9 @@ def _loop(edges: Any, start_edges: Any, uniforms: Any, tokens: Any) -> None:
                 row = edges[chain, token]
 
 
-def _loop_near(of_rows: Any, of_tokens: Any, tokens: Any, certain: Any) -> None:
-    """Draw a sequence of each chain with α = 1 and a uniform start, and say whether it is certain."""
+def _edges(of_rows: Any, edges: Any, certain: Any) -> None:
+    """Write each chain's edges at α = 1, a uniform start's last, and whether they are right to a tenth of MARGIN."""
     n_chains, k = of_rows.shape[:2]
-    edges = np.empty((k + 1, k))  # the last row is the start
     for chain in range(n_chains):
         sure = True
         for v in range(k):
@@ -122,27 +123,40 @@ def _loop_near(of_rows: Any, of_tokens: Any, tokens: Any, certain: Any) -> None:
                 else:
                     x = level + math.log1p(level + math.log1p(level))
                 step = 0.0
-                for _ in range(3):
-                    step = (x - math.log1p(x) - level) * (1.0 + x) / x
+                for _ in range(2):
+                    excess = x - math.log1p(x) - level
+                    step = excess / (x / (1.0 + x) - 0.5 * excess / (x * (1.0 + x)))
                     x -= step
                 sure &= x > _SMALLEST_GAMMA and abs(step) <= _LARGEST_STEP * x
                 below += x * of_rows[chain, v, w, 1]
-                edges[v, w] = below
+                edges[chain, v, w] = below
             for w in range(k):
-                edges[v, w] /= below
+                edges[chain, v, w] /= below
         for w in range(k):
-            edges[k, w] = (w + 1.0) / k
-        row = k
-        for t in range(of_tokens.shape[1]):
-            token = 0
-            for state in range(k - 1):
-                above = of_tokens[chain, t] - edges[row, state]
-                token += above >= 0.0
-                sure &= abs(above) > MARGIN
-            tokens[chain, t] = token
-            row = token
+            edges[chain, k, w] = (w + 1.0) / k
         certain[chain] = sure
 
 
+def _steps(edges: Any, of_tokens: Any, tokens: Any, certain: Any) -> None:
+    """Draw a sequence of each chain; take back its certainty where a uniform comes too near to an edge."""
+    n_chains, length = of_tokens.shape
+    k = edges.shape[2]
+    row = np.empty(_ABREAST, dtype=np.int64)
+    for first in range(0, n_chains, _ABREAST):
+        count = min(_ABREAST, n_chains - first)
+        row[:] = k
+        for t in range(length):
+            for one in range(count):
+                token, sure = 0, True
+                for state in range(k - 1):
+                    above = of_tokens[first + one, t] - edges[first + one, row[one], state]
+                    token += above >= 0.0
+                    sure &= abs(above) > MARGIN
+                tokens[first + one, t] = token
+                row[one] = token
+                certain[first + one] &= sure
+
+
 _run = compile_cached(_loop)
-_run_near = compile_cached(_loop_near)
+_near_edges = compile_cached(_edges)
+_walk = compile_cached(_steps)

@@ -222,7 +222,7 @@ def get_all(
                     estimator.training_run = True  # type: ignore[attr-defined]
                 made.append(estimator)
         except UnsupportedStates as error:
-            if specs is not None:
+            if specs is not None or weights[0] is not None:  # a file was named: it is meant to be used
                 raise
             warn(f"left out: {error}")
     names = [estimator.name for estimator in made]

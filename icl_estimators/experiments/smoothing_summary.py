@@ -13,6 +13,7 @@ __all__ = ["SHOWN_VISITS", "pseudo_count_text", "records", "smoothing_text"]
 
 SHOWN_VISITS = (1, 2, 5, 10, 20, 40)
 _LONG_NAME = 24
+_SAME = 1e-9  # nats: of families that leave as much, the first is named
 
 Record = dict[str, Cell]
 
@@ -79,7 +80,7 @@ def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str
         mine = {family: value for (who, family), value in heldout.items() if who == name and not math.isnan(value)}
         if not mine:
             continue
-        best = min(mine, key=mine.__getitem__)
+        best = next(family for family, left in mine.items() if left <= min(mine.values()) + _SAME)
         body.append(
             [
                 name,

@@ -64,9 +64,10 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
             verdict = "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
             rows.append([name, f"{_signed(difference)} [{_signed(low)}, {_signed(high)}]", verdict])
     if rows:
+        what = "regret" if metric == "regret_nats" else "KL"
         parts.append(
-            f"\nMean KL over n less that of {options['reference']}, paired on the same draws, {level} interval, nats\n"
-            + text_table(["", "difference", ""], rows, left=2)
+            f"\nMean {what} over n less that of {options['reference']}, paired on the same draws, "
+            f"{level} interval, nats\n" + text_table(["", "difference", ""], rows, left=2)
         )
     acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
     if acts_like:

@@ -387,7 +387,8 @@ def unseen_sums(laws: Laws, counts: NDArray[np.int32]) -> tuple[Array, Array]:
     [[0.0, 0.0], [1.0, 1.0]]
     """
     unseen = counts.sum(axis=-1) == 0
-    kl = np.maximum(laws.information + np.log(counts.shape[-1]), 0.0)  # below 0 by rounding where p̂ is uniform
+    kl = laws.information + np.log(counts.shape[-1])
+    kl = np.where(kl > 8 * np.finfo(np.float64).eps, kl, 0.0)  # rounding, on either side of 0, where p̂ is uniform
     return np.where(unseen, kl, 0.0).sum(axis=(1, 2)), unseen.sum(axis=(1, 2), dtype=np.float64)
 
 

@@ -77,6 +77,9 @@ def paired_differences(pair: PairMoments, *, level: float = 0.95) -> PairedDiffe
     apart = pair.first.variance + pair.second.variance
     apart = np.where(pair.difference.finite, apart, np.nan)
     spread = np.sqrt(pair.first.variance * pair.second.variance)
+    for side in (pair.first, pair.second):  # equal values may differ from each other by rounding
+        with np.errstate(invalid="ignore"):
+            spread = np.where(np.sqrt(side.variance) > 1e-13 * np.abs(side.mean), spread, 0.0)
     correlation = np.full(difference.shape, np.nan)
     np.divide(pair.covariance, spread, out=correlation, where=spread > 0)
     notes = []

@@ -15,6 +15,7 @@ from icl_estimators.inference.family_objective import (
     Coordinates,
     FamilyMinimum,
     block_values,
+    bounds,
     minimise,
     natural,
 )
@@ -269,7 +270,7 @@ def _fit(
     scores /= prefixes.number.sum()
     return FamilyFit(
         family.name,
-        _parameters(family, minimum.at, scores[used], hessian, level),
+        _parameters(family, minimum.at, bounds(family, prefixes.blocks), scores[used], hessian, level),
         float(kl.sum() / prefixes.number.sum()),
         _ratio(heldout, heldout_number, level),
         _ratio(reference - heldout, heldout_number, level),
@@ -294,14 +295,20 @@ def _explained(kl: Array, uniform: Array, level: float) -> Estimate:
 
 
 def _parameters(
-    family: Family, at: Coordinates, scores: Array, hessian: Array, level: float
+    family: Family, at: Coordinates, edges: tuple[Array, Array], scores: Array, hessian: Array, level: float
 ) -> tuple[ParameterFit, ...]:
-    """Return estimates with clustered sandwich intervals; `scores` and `hessian` are in fitted coordinates."""
+    """Return estimates with clustered sandwich intervals.
+
+    `scores` and `hessian` are a prefix's, in fitted coordinates; `edges` are how far those may go.
+    """
     size, n_chains = len(family.parameters), len(scores)
     kinds = [parameter.kind for parameter in family.parameters]
     # Where e^±10 makes no difference any more, the parameter was on its way to the boundary.
-    nearest = [NEAR_EDGE if hessian[i, i] <= _FLAT else EDGE - 1e-6 for i in range(size)]
-    at_edge = [i for i in range(size) if i not in at.pinned and kinds[i] != "real" and abs(at.free[i]) >= nearest[i]]
+    flat = hessian.diagonal() <= _FLAT
+    low_edge, high_edge = np.where(flat, np.maximum(edges[0], -NEAR_EDGE), edges[0] + 1e-6), edges[1] - 1e-6
+    high_edge = np.where(flat, np.minimum(high_edge, NEAR_EDGE), high_edge)
+    outside = (at.free <= low_edge) | (at.free >= high_edge)
+    at_edge = [i for i in range(size) if i not in at.pinned and kinds[i] != "real" and outside[i]]
     inner = [i for i in range(size) if i not in at.pinned and i not in at_edge]
     free = [i for i in inner if hessian[i, i] > _FLAT]
     identified = bool(free) and not _singular(hessian[np.ix_(free, free)])
@@ -326,7 +333,7 @@ def _parameters(
             note = "not identified: other values describe the estimator as well"
             fits.append(ParameterFit(parameter.name, np.nan, np.nan, np.nan, np.nan, False, False, note))
         else:
-            se = float(np.sqrt(covariance[index, index]))
+            se = float(np.sqrt(np.maximum(covariance[index, index], 0.0)))
             low, high = (natural(kinds[index], at.free[index] + side * t * se) for side in (-1.0, 1.0))
             slope = {"real": 1.0, "share": value * (1.0 - value)}.get(kinds[index], value)
             note = TOO_FEW if n_chains < 2 else ""
@@ -351,7 +358,7 @@ def _reported(
         known = all(part.identified and np.isfinite(part.estimate) for part in parts)
         value = float(reported[index]) if known else np.nan
         row = jacobian[index] * slopes
-        se = np.nan if boundary else float(np.sqrt(row @ covariance @ row))
+        se = np.nan if boundary else float(np.sqrt(np.maximum(row @ covariance @ row, 0.0)))
         note = "; ".join(dict.fromkeys(part.note for part in parts if part.note))
         out.append(ParameterFit(fit.name, value, se, value - t * se, value + t * se, boundary, known, note))
     return tuple(out)

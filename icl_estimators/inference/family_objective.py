@@ -12,12 +12,15 @@ from scipy.special import xlogy
 from icl_estimators.inference.prefixes import PrefixBlock
 from icl_estimators.inference.smoothing_families import Family, Kind
 
-__all__ = ["Coordinates", "FamilyMinimum", "block_values", "minimise", "natural"]
+__all__ = ["Coordinates", "FamilyMinimum", "block_values", "bounds", "minimise", "natural"]
 
 Array = NDArray[np.float64]
 
 EDGE = 18.0
 """How far logarithms and logits may go: e^±18."""
+
+LARGEST_GROWTH = 200.0
+"""How far log d^T may go, so that no sum of weights overflows."""
 
 NEAR_EDGE = 10.0
 """Beyond it a boundary is tried."""
@@ -176,6 +179,7 @@ class _Objective:
 
     def __init__(self, family: Family, blocks: Sequence[PrefixBlock]) -> None:
         self.family, self.blocks = family, blocks
+        self.lower, self.upper = bounds(family, blocks)
         self.number = float(sum(block.predictions.sum() for block in blocks))
 
     def __call__(self, at: Coordinates) -> tuple[float, Array, Array]:
@@ -199,7 +203,7 @@ def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
     for _ in range(_MOST_STEPS):
         x = at.free
         moving = np.array([index not in at.pinned for index in range(len(x))])
-        moving &= ~((np.abs(x) >= EDGE) & (np.sign(x) == -np.sign(gradient)) & _bounded(objective.family))
+        moving &= ~((x <= objective.lower) & (gradient > 0)) & ~((x >= objective.upper) & (gradient < 0))
         if not moving.any():
             break
         step = np.zeros_like(x)
@@ -208,7 +212,7 @@ def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
         if longest < _CONVERGED or polished == _MOST_POLISHED:
             break
         while True:
-            trial = Coordinates(_inside(x + length * step, objective.family), at.pinned)
+            trial = Coordinates(np.clip(x + length * step, objective.lower, objective.upper), at.pinned)
             found = objective(trial)
             # Near the minimum the value cannot show what a step gains: rounding is larger.
             polishes = longest < _POLISH
@@ -234,9 +238,11 @@ def _newton_step(gradient: Array, hessian: Array) -> Array:
     return np.asarray(step * min(1.0, _LONGEST_STEP / longest) if longest > 0 else step)
 
 
-def _bounded(family: Family) -> NDArray[np.bool_]:
-    return np.array([parameter.kind != "real" for parameter in family.parameters])
-
-
-def _inside(x: Array, family: Family) -> Array:
-    return np.where(_bounded(family), np.clip(x, -EDGE, EDGE), x)
+def bounds(family: Family, blocks: Sequence[PrefixBlock]) -> tuple[Array, Array]:
+    """Return how far each fitted coordinate may go, shape (P,) each."""
+    length = max((block.tokens.shape[1] for block in blocks if block.tokens is not None), default=1)
+    kinds = [parameter.kind for parameter in family.parameters]
+    lower = np.array([-np.inf if kind == "real" else -EDGE for kind in kinds])
+    growth = min(EDGE, LARGEST_GROWTH / length)
+    upper = np.array([{"real": np.inf, "rate": growth}.get(kind, EDGE) for kind in kinds])
+    return lower, upper

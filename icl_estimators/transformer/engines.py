@@ -37,10 +37,10 @@ def require_engine(engine: Engine, config: ModelConfig, device: str) -> None:
     if engine == "torch":
         return
     obstacle = _obstacle(config, device)
-    if obstacle is None and not numba_is_there():
-        obstacle = "numba, and there is none that fits here (pip install 'icl-estimators[fast]')"
     if obstacle is not None:
-        raise InputError(f"the engine kernel needs {obstacle}: or use the engine torch")
+        raise InputError(f"the engine kernel needs {obstacle}: use the engine torch")
+    if not numba_is_there():
+        raise InputError("the engine kernel needs numba: pip install 'icl-estimators[fast]', or use the engine torch")
 
 
 def choose_engine(

@@ -40,8 +40,9 @@ def test_a_sum_below_one_opens_no_further_state():
     "law", [ChainLaw(), ChainLaw(2), ChainLaw(8), ChainLaw(3, 0.5), ChainLaw(3, 1.0, "stationary")]
 )
 @pytest.mark.parametrize("seed", [0, 7])
-def test_training_tokens_are_the_sampler_s(law, seed):
-    options = {"batch": 64, "length": 50, "law": law, "seed": seed}
+@pytest.mark.parametrize("batch", [64, 13])
+def test_training_tokens_are_the_sampler_s(law, seed, batch):
+    options = {"batch": batch, "length": 50, "law": law, "seed": seed}
     found = training_tokens(range(100, 140), **options)
     assert np.array_equal(found, sample_batches(range(100, 140), **options).tokens)
 
@@ -52,7 +53,9 @@ def near():
 
     def draw(of_rows, of_tokens):
         tokens, certain = np.empty((1, len(of_tokens)), dtype=np.int64), np.empty(1, dtype=np.bool_)
-        compiled._run_near(np.asarray(of_rows, dtype=float)[None], np.asarray(of_tokens)[None], tokens, certain)
+        edges = np.empty((1, len(of_rows) + 1, len(of_rows)))
+        compiled._near_edges(np.asarray(of_rows, dtype=float)[None], edges, certain)
+        compiled._walk(edges, np.asarray(of_tokens)[None], tokens, certain)
         return tokens[0].tolist(), bool(certain[0])
 
     return draw
@@ -92,12 +95,12 @@ def test_edges_are_in_error_by_less_than_a_tenth_of_the_margin(near):
 
 
 def test_the_uncertain_are_drawn_in_the_exact_way(monkeypatch):
-    def doubt(of_rows, of_tokens, tokens, certain):
-        compute(of_rows, of_tokens, tokens, certain)
+    def doubt(edges, of_tokens, tokens, certain):
+        walk(edges, of_tokens, tokens, certain)
         certain[[2, 5]] = False
         tokens[[2, 5]] = -1
 
-    compute = compiled._run_near
-    monkeypatch.setattr(compiled, "_run_near", doubt)
+    walk = compiled._walk
+    monkeypatch.setattr(compiled, "_walk", doubt)
     options = {"batch": 8, "length": 30, "law": ChainLaw(), "seed": 1}
     assert np.array_equal(training_tokens([3, 4], **options), sample_batches([3, 4], **options).tokens)

@@ -216,6 +216,14 @@ def test_groups_and_families_can_be_chosen():
     assert SmoothingDesign(Study((get("add-one"),)), families=("affine",)).families == ("add-constant", "affine")
 
 
+@pytest.mark.parametrize(("chains", "length"), [(2, 2), (3, 3)])
+def test_the_smallest_studies_make_tables(chains, length):
+    found = effective_smoothing(NAMES, chains=chains, sequences_per_chain=1, length=length)
+    half = rows(found.smoothing, "add-constant:0.5", "overall")
+    assert half.estimate.item() == pytest.approx(0.5)
+    assert "left by one α" in found.summary()
+
+
 def test_contexts_of_one_token_have_nothing_to_fit():
     found = effective_smoothing(["unigram"], chains=10, sequences_per_chain=1, length=1)
     assert set(found.smoothing[found.smoothing.parameter == "pseudo_count"].identified) == {False}

@@ -292,6 +292,19 @@ def test_few_chains_have_no_interval():
     assert "1 chain" in fit.heldout.note
 
 
+def test_a_long_context_cannot_make_weights_overflow():
+    # What looks at the oldest transitions alone drives the decay above 1, and 200 tokens raise it to the 198th power.
+    sample = sample_chains(range(40), sequences_per_chain=1, length=200, purpose="test")
+    tokens, shape = sample.tokens[:, :, :-1], (40, 1, 200, 3)
+    counts, seen = (count(sample.inputs, 3).reshape(shape) for count in (transition_counts, occurrence_counts))
+    first = decayed_counts(sample.inputs, 3, 1.5)[0].reshape(shape) + 1e-3
+    rule = first / first.sum(axis=-1, keepdims=True)
+    halves = [Prefixes.of([rule[cut]], tokens[cut], counts[cut], seen[cut]) for cut in (slice(0, 20), slice(20, 40))]
+    fit = fit_families(*halves, families=["add-constant", "recency"])[1]
+    assert fit.parameters[1].estimate == pytest.approx(1.5, rel=1e-4)
+    assert fit.residual_kl_nats < 1e-9
+
+
 def test_coordinates():
     assert natural("positive", np.log(2.0)) == pytest.approx(2.0)
     assert natural("rate", np.log(0.5)) == pytest.approx(0.5)

@@ -108,16 +108,17 @@ def distance_figure(results: Results, name: str) -> Figure:
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.7))
         panels = figure.subplots(1, 2, sharey=True)
-        for axes, matrix, title in zip(panels, ("r1", "r2"), ("layer 1", "layer 2"), strict=True):
-            ends = []
+        ends: list[list[LineEnd]] = [[], []]
+        for axes, own, matrix, title in zip(panels, ends, ("r1", "r2"), ("layer 1", "layer 2"), strict=True):
             for who, label in ((twin(name), "construction"), (name, name)):
                 values = _matrix(frame, who, matrix)[0]
                 distance = np.arange(len(values))
                 colour = looks[label].colour
                 axes.plot(distance, values, color=colour, linewidth=1.2, label=label, marker="o", markersize=2)
-                ends.append(LineEnd(float(distance[-1]), float(values[-1]), label, colour))
+                own.append(LineEnd(float(distance[-1]), float(values[-1]), label, colour))
             axes.set_title(title)
             axes.set_xlabel("relative distance (tokens back)")
-            label_line_ends(axes, ends, size=8)
+        for axes, own in zip(panels, ends, strict=True):  # once the shared axis has its final limits
+            label_line_ends(axes, own, size=8)
         panels[0].set_ylabel("score added, median 0")
     return figure

@@ -35,6 +35,7 @@ class FoldedArrays:
     induction: Array
 
 
+@np.errstate(invalid="ignore", over="ignore")  # a run that diverges, which its loss will tell
 def is_safe(folded: FoldedArrays) -> NDArray[np.bool_]:
     """Return which models' exponentials can be taken without a shift of their own for each row, shape (S,).
 
@@ -50,6 +51,7 @@ def is_safe(folded: FoldedArrays) -> NDArray[np.bool_]:
     return (first <= SAFE_SPREAD) & (second <= SAFE_SPREAD)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def reduce_numbers(folded: FoldedArrays, trained: int) -> Numbers:
     """Return what the kernel reads, with a leading axis S; `trained` distances have a bias of their own."""
     r = _reduction(folded.S1.shape[-1])
