@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.claims import Claim, Rule
 from analysis.questions import LEVEL, Answer, Drawing, Sizes
 from icl_estimators import effective_smoothing
+from icl_estimators.reporting.definitions import INTERVENTION_DEFINITIONS
 from icl_estimators.reporting.figures.smoothing import mechanism_figure
 from icl_estimators.reporting.numbers import interval, spell
 
@@ -69,7 +70,8 @@ def answer(sizes: Sizes) -> Answer:
         "mechanism",
         mechanism_figure(frame, found.run, caption=False),
         "Effective pseudo-count (above) and regret (below) of the trained model against visits, intact and with parts "
-        "of its mechanism replaced, on the same sequences. Shaded: pointwise 95 % intervals, clustered on chains.",
+        "of its mechanism replaced, on the same sequences. Shaded: pointwise 95 % intervals, clustered on chains. "
+        + INTERVENTION_DEFINITIONS,
         "Two line plots on logarithmic axes against visits, pseudo-count and regret, a line an intervention. "
         f"Intact pseudo-count: {', '.join(f'{spell(c.estimate, 2)} ({c.measure})' for c in claims[::2])}.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COLUMN_DEFINITIONS", "METRIC_DEFINITIONS", "TABLE_TITLES", "TEXT_COLUMNS"]
+__all__ = ["COLUMN_DEFINITIONS", "INTERVENTION_DEFINITIONS", "METRIC_DEFINITIONS", "TABLE_TITLES", "TEXT_COLUMNS"]
 
 _SE = "standard error of the estimate (not of one sequence); the chain is the independent unit"
 _CI = "of the pointwise confidence interval, Student's t with one degree of freedom less than there are chains"
@@ -181,3 +181,10 @@ METRIC_DEFINITIONS: dict[str, str] = {
     "match_mass_chance": "what even attention over all positions would put there",
 }
 """Metrics and attention quantities."""
+
+INTERVENTION_DEFINITIONS = (
+    "*previous-token*: layer 1 looks at the previous token alone; *exact-match*: layer 2 looks, evenly, at matching "
+    "positions alone; *exact-attention*: both; *no-direct-path*: a position’s own features do not reach its logits; "
+    "*read-out-half*, *-double*: what layer 2 adds to the logits is scaled by ½ or 2."
+)
+"""What is changed in the model, in Markdown."""

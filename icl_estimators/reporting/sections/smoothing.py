@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from icl_estimators.reporting.definitions import INTERVENTION_DEFINITIONS
 from icl_estimators.reporting.figures.smoothing import mechanism_figure, prediction_figure, pseudo_count_figure
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import interval, interval_of, joined, spell
@@ -202,7 +203,10 @@ def _add_interventions(page: Page, results: Results) -> None:
         for row in overall
         if not row["quantity"].endswith("_from_add_one")
     ]
-    page.text("{fig:mechanism} changes one part of the model at a time and measures the same sequences again.")
+    page.text(
+        "{fig:mechanism} changes one part of the model at a time and measures the same sequences again. "
+        + INTERVENTION_DEFINITIONS
+    )
     page.figure(
         "mechanism",
         mechanism_figure(interventions, results.run, caption=False),
