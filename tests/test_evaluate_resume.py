@@ -53,7 +53,7 @@ def wait_for_blocks(out: Path, process: subprocess.Popen[str], count: int = 1) -
 def worker_of(process: subprocess.Popen[str]) -> int:
     """Wait for a worker process and return its number."""
     while process.poll() is None:
-        command = ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)]
+        command = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(process.pid)]
         children = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         workers = [int(line.split()[0]) for line in children.splitlines() if "spawn_main" in line]
         if workers:
