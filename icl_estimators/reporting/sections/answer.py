@@ -198,7 +198,7 @@ def pseudo_count_sentence(results: Results) -> str | None:
     first, last = Estimate.of(rows[0]), Estimate.of(rows[-1])
     few, many = (f"{row['value']:g}" for row in (rows[0], rows[-1]))
     bayes = f"Bayes adds {results.options['concentration']:g} at every number."
-    start, end = (interval(item.value, item.low, item.high, 2) for item in (first, last))
+    start, end = (interval(item.value, item.low, item.high, 3) for item in (first, last))
     ends = f"from {start} after {_visits(few)} to {end} after {_visits(many)}"
     if first.overlaps(last):
         return f"{head} {ends[0].upper()}{ends[1:]}: a change is {NOT_DISTINGUISHABLE}. {bayes}"

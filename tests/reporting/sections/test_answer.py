@@ -136,11 +136,11 @@ def test_sharper_and_flatter_follow_the_lowest_bin(changed: Change) -> None:
 
 def test_the_pseudo_count_rises_falls_or_is_not_distinguishable(results: Results, changed: Change) -> None:
     text = words(pseudo_count_sentence(results))
-    assert "It rises from 0.30 [0.27, 0.33] after 1 visit to 2.84" in text
+    assert "It rises from 0.300 [0.270, 0.330] after 1 visit to 2.837" in text
     assert text.endswith("after 20 visits; Bayes adds 1 at every number.")
     where = {"estimator": "transformer", "by": "visits", "value": 20.0}
     falling = changed("smoothing", where, estimate=0.1, ci_low=0.05, ci_high=0.15)
-    assert "It falls from 0.30" in words(pseudo_count_sentence(falling))
+    assert "It falls from 0.300" in words(pseudo_count_sentence(falling))
     flat = changed("smoothing", where, estimate=0.4, ci_low=0.2, ci_high=0.6)
     assert "a change is not distinguishable" in words(pseudo_count_sentence(flat))
 
