@@ -37,6 +37,7 @@ from icl_estimators.transformer import (
     folded_loss,
     load_checkpoint,
 )
+from icl_estimators.transformer.updates import advance
 
 __all__ = ["main"]
 
@@ -168,7 +169,7 @@ def _train_on(seed: int, steps: int) -> None:
     if seed not in _trainers:
         _trainers[seed] = Trainer(ModelConfig(), Recipe(), seed=seed)
     trainer = _trainers[seed]
-    trainer.advance(trainer.step + steps)
+    advance([trainer], trainer.step + steps)
 
 
 _trainers: dict[int, Trainer] = {}

@@ -228,7 +228,7 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
             raise InputError(f"no such checkpoint: {checkpoint} (give a .safetensors file)")
     device = getattr(options, "device", "cpu")
     if device != "cpu":  # asked for, even if no transformer is
-        from icl_estimators.transformer.training import require_device
+        from icl_estimators.transformer.device import require_device
 
         require_device(device)
     made = get_all(

@@ -149,8 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _runs(options: argparse.Namespace) -> list[Run]:
     from icl_estimators.transformer.config import ModelConfig
     from icl_estimators.transformer.engines import choose_engine
+    from icl_estimators.transformer.recipe import Recipe
     from icl_estimators.transformer.runs import Run, engine_there
-    from icl_estimators.transformer.training import Recipe
 
     config = ModelConfig(
         n_states=options.states,

@@ -22,7 +22,7 @@ LONGER = ["--steps", "400", "--batch", "8", "--length", "30", "--save-every", "0
 
 @pytest.fixture(autouse=True)
 def _short_final_measurement(monkeypatch):
-    monkeypatch.setattr("icl_estimators.transformer.training._FINAL_BATCHES", 2)
+    monkeypatch.setattr("icl_estimators.transformer.measuring._FINAL_BATCHES", 2)
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:

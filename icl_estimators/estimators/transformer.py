@@ -24,8 +24,8 @@ from icl_estimators.transformer import (
     load_checkpoint,
 )
 from icl_estimators.transformer import Transformer as Model
+from icl_estimators.transformer.device import require_device
 from icl_estimators.transformer.engines import Choice, Engine, choose_engine, require_engine
-from icl_estimators.transformer.training import require_device
 from icl_estimators.validation import InputError, as_tokens, positive_int
 
 __all__ = ["Transformer", "in_fixed_batches"]

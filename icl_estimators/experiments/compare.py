@@ -242,7 +242,7 @@ def study_estimators(
     options: dict[str, Any] = {"n_states": law.n_states, "concentration": law.concentration, "device": device}
     options |= {"checkpoints": _as_paths(checkpoints), "warn": warn}
     if device != "cpu":  # asked for, even if no transformer is
-        from icl_estimators.transformer.training import require_device
+        from icl_estimators.transformer.device import require_device
 
         require_device(device)
     made: list[Estimator] = []

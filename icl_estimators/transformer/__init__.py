@@ -11,11 +11,15 @@ from icl_estimators.transformer.interventions import (
     Intervention,
     intervened_logits,
 )
+from icl_estimators.transformer.measuring import final_metrics
 from icl_estimators.transformer.model import Transformer, initial_parameters
 from icl_estimators.transformer.positions import Far, far_distance
-from icl_estimators.transformer.training import MetricRow, Recipe, Trainer, final_metrics
+from icl_estimators.transformer.recipe import Recipe
+from icl_estimators.transformer.training import MetricRow, Trainer
+from icl_estimators.transformer.updates import advance
 
 __all__ = [
+    "advance",
     "EXACT_ATTENTION",
     "INTERVENTIONS",
     "CheckpointInfo",

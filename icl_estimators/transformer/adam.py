@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-if TYPE_CHECKING:
-    from icl_estimators.transformer.training import Recipe
+from icl_estimators.transformer.recipe import Recipe
 
 __all__ = ["Moments", "adam_update"]
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import torch
 
+from icl_estimators.transformer.recipe import row_steps
 from icl_estimators.transformer.runs import STEPS_PER_REPORT, Outcome, Recorder, Report, Run, begin, cannot_write
 from icl_estimators.transformer.together import advance_together
-from icl_estimators.transformer.training import row_steps
 from icl_estimators.validation import InputError
 
 __all__ = ["train_in_lockstep"]

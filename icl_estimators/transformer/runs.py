@@ -35,17 +35,12 @@ from icl_estimators.transformer.checkpoint import (
     sidecar_path,
 )
 from icl_estimators.transformer.config import ModelConfig
+from icl_estimators.transformer.device import require_device
 from icl_estimators.transformer.engines import Engine, require_engine
-from icl_estimators.transformer.training import (
-    MetricRow,
-    Recipe,
-    Trainer,
-    TrainingState,
-    final_metrics,
-    require_device,
-    row_steps,
-    snapshot_steps,
-)
+from icl_estimators.transformer.measuring import final_metrics
+from icl_estimators.transformer.recipe import Recipe, row_steps, snapshot_steps
+from icl_estimators.transformer.training import MetricRow, Trainer, TrainingState
+from icl_estimators.transformer.updates import advance
 from icl_estimators.validation import InputError
 
 __all__ = [
@@ -310,7 +305,7 @@ class Recorder:
         for step in row_steps(self.run.recipe.steps):
             while self.trainer.step < step:
                 report(self.trainer.step, self.rows[-1])
-                self.trainer.advance(min(step, self.trainer.step + STEPS_PER_REPORT), should_stop)
+                advance([self.trainer], min(step, self.trainer.step + STEPS_PER_REPORT), should_stop)
                 if self.trainer.step == step:
                     self.record()
                 stop = should_stop()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,10 +17,8 @@ from torch import Tensor
 from icl_estimators.transformer.adam import adam_update
 from icl_estimators.transformer.folded import fold
 from icl_estimators.transformer.kernel import kernel_loss
+from icl_estimators.transformer.training import Trainer
 from icl_estimators.transformer.widths import CACHE_LINE
-
-if TYPE_CHECKING:
-    from icl_estimators.transformer.training import Trainer
 
 __all__ = ["advance_together"]
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from icl_estimators.transformer import ModelConfig, Recipe, Trainer, Transformer
+from icl_estimators.transformer.updates import advance
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -55,7 +56,7 @@ def trained_model() -> Callable[[int], Transformer]:
         if n_states not in made:
             trainer = Trainer(ModelConfig(n_states=n_states), Recipe(steps=300, batch=16), seed=n_states)
             with torch.enable_grad():  # whatever the test that asks is in the middle of
-                trainer.advance(300)
+                advance([trainer], 300)
             made[n_states] = trainer.model()
         return made[n_states]
 

@@ -24,7 +24,7 @@ def small(seed: int, **changed) -> Run:
 
 @pytest.fixture(autouse=True)
 def _short_final_measurement(monkeypatch):
-    monkeypatch.setattr("icl_estimators.transformer.training._FINAL_BATCHES", 2)
+    monkeypatch.setattr("icl_estimators.transformer.measuring._FINAL_BATCHES", 2)
 
 
 def lockstep(runs, out, *, report=lambda run, step, row: None, should_stop=lambda: False, **how):

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from icl_estimators.transformer import ModelConfig, Recipe, load_checkpoint, runs
+from icl_estimators.transformer.recipe import row_steps, snapshot_steps
 from icl_estimators.transformer.runs import Run, RunFiles, check_space, prepare, train
-from icl_estimators.transformer.training import row_steps, snapshot_steps
 from icl_estimators.validation import InputError
 
 CONFIG = ModelConfig(length=8, d_model=4)
@@ -24,7 +24,7 @@ def small(steps: int = 25, *, seed: int = 0, **changed) -> Run:
 
 @pytest.fixture(autouse=True)
 def _short_final_measurement(monkeypatch):
-    monkeypatch.setattr("icl_estimators.transformer.training._FINAL_BATCHES", 2)
+    monkeypatch.setattr("icl_estimators.transformer.measuring._FINAL_BATCHES", 2)
 
 
 def stop_after(count: int):

@@ -8,7 +8,9 @@ pytest.importorskip("numba")
 from icl_estimators.transformer import ModelConfig, Recipe, Trainer
 from icl_estimators.transformer.together import advance_together
 from icl_estimators.transformer.training import TrainingState
+from icl_estimators.transformer.updates import advance
 from icl_estimators.transformer.widths import may_share
+from icl_estimators.validation import InputError
 
 CONFIG, RECIPE = ModelConfig(length=20, d_model=16), Recipe(steps=40, batch=24, length=20)
 FIELDS = ("weights", "first_moment", "second_moment", "loss_sum")
@@ -28,7 +30,7 @@ def same(one: Trainer, other: Trainer) -> bool:
 def test_the_kernel_s_updates_are_those_of_torch():
     one, other = trainer(), trainer(engine="torch")
     for run in (one, other):
-        run.advance(40)
+        advance([run], 40)
     assert torch.allclose(one.state().weights, other.state().weights, atol=2e-4)
     assert float(one.state().loss_sum) == pytest.approx(float(other.state().loss_sum), rel=1e-5)
     assert one.row().regret_nats == pytest.approx(other.row().regret_nats, abs=1e-4)
@@ -43,7 +45,7 @@ def test_each_run_is_the_run_it_is_alone(d_model, n_states):
     advance_together(together, 12)
     for seed in (0, 3, 6):
         alone = trainer(seed, config)
-        alone.advance(12)
+        advance([alone], 12)
         assert same(alone, together[seed])
 
 
@@ -86,7 +88,7 @@ def test_an_error_in_the_middle_loses_no_update(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         advance_together(runs, 40, interrupt)
     alone = trainer(1)
-    alone.advance(5)
+    advance([alone], 5)
     assert same(alone, runs[1])
 
 
@@ -97,6 +99,13 @@ def test_a_run_that_diverges_leaves_the_others_alone():
     advance_together(runs, 5)
     for seed in (0, 2):
         alone = trainer(seed)
-        alone.advance(5)
+        advance([alone], 5)
         assert same(alone, runs[seed])
     assert bool(runs[1].loss_sum.isnan())
+
+
+def test_runs_of_different_engines_do_not_advance_together():
+    config, recipe = ModelConfig(length=10), Recipe(steps=4, batch=8, length=10)
+    runs = [Trainer(config, recipe), Trainer(config, recipe, engine="kernel")]
+    with pytest.raises(InputError, match="different engines"):
+        advance(runs, 2)
