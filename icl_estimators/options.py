@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from icl_estimators.validation import InputError, positive_int, positive_real, probability_level
 
@@ -48,15 +48,28 @@ class Main(Protocol):
     def __call__(self, argv: Sequence[str] | None = None) -> int: ...
 
 
+class _Version(argparse.Action):
+    """Print the version, and the commit where it is known, and leave."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> NoReturn:
+        from icl_estimators import __version__
+        from icl_estimators.provenance import code_commit
+
+        commit = code_commit()
+        print(f"icl-estimators {__version__}" + (f" (commit {commit})" if commit else ""))
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are one line, raised as :class:`InputError`."""
 
-    def __init__(self, **options: object) -> None:
-        super().__init__(
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            **options,  # type: ignore[arg-type]
-        )
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        if self.add_help:  # not a parent of other parsers
+            self.add_argument("--version", action=_Version, help="print the version and leave")
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving the process."""

@@ -36,10 +36,15 @@ def _version(distribution: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def code_commit() -> str | None:
-    """Return the commit of the source tree the package runs from, "-dirty" where it was changed; None if installed."""
-    root = Path(__file__).resolve().parents[1]
+    """Return the commit of this code, with "-dirty" where it was changed; None where it is not known.
+
+    A source tree is asked through git. An installed package remembers what it was built from.
+    """
+    package = Path(__file__).resolve().parent
+    root = package.parent
     if not (root / ".git").exists():
-        return None
+        remembered = package / "_data" / "commit.txt"
+        return remembered.read_text(encoding="utf-8").strip() or None if remembered.is_file() else None
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip() or None
