@@ -212,9 +212,8 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
     named = [] if options.estimators is None else split_specs(options.estimators)
     if options.concentration is None and any(parse_spec(spec).head == "bayes" for spec in (*named, options.reference)):
         raise InputError("bayes needs --concentration on observed sequences: their prior is not known")
-    estimators = make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0)
     estimators, reference = with_reference(
-        estimators,
+        make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0),
         options.reference,
         n_states=data.n_states,
         concentration=options.concentration or 1.0,
@@ -230,6 +229,7 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
         "labels": list(data.labels),
         "n_sequences": len(data.sequences),
         "n_predictions": data.n_predictions,
+        "longest_history": max(len(sequence) - 1 for sequence in data.sequences),
         "estimators": [estimator.name for estimator in estimators],
         "reference": reference,
         "weights": {name: sha256(path) for name, path in weights.items()},

@@ -74,8 +74,8 @@ class Pairs:
         self._pairs: dict[tuple[str, str], Pair] = {}
         for row in rows:
             if row["metric"] == metric:
-                numbers = (float(row[column]) for column in ("difference", "ci_low", "ci_high"))
-                pair = Pair(*numbers, str(row["note"]))
+                difference, low, high = (float(row[column]) for column in ("difference", "ci_low", "ci_high"))
+                pair = Pair(difference, low, high, str(row["note"]))
                 key = str(row["estimator"]), str(row["other"])
                 self._pairs[key], self._pairs[key[::-1]] = pair, pair.turned()
 

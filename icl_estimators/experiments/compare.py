@@ -21,8 +21,8 @@ from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.cluster import Cluster
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.executors import InProcess, Processes, in_order, one_thread
-from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.pair_table import pair_table
+from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
     difference_table,

@@ -157,7 +157,9 @@ def _ties_text(
                 lines.append(f"Least {what}{others}: {ranked[0]}. {_tied_with(pairs, ranked[0], ranked[1:])}")
     if not lines:
         return ""
-    head = f"Who is tied with the best, by paired differences ({level}, all pairs at once; the order of rows tells nothing)"
+    head = (
+        f"Who is tied with the best, by paired differences ({level}, all pairs at once); an order of rows tells nothing"
+    )
     return "\n".join([head, *lines])
 
 
@@ -182,16 +184,15 @@ def _observed_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
         estimate, low, high = (_real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
         means[str(row["estimator"])] = estimate
         rows.append([str(row["estimator"]), number(estimate, 5), "" if math.isnan(low) else f"[{low:.5f}, {high:.5f}]"])
-    windows = any(name.endswith(f":window={options['length']}") for name in means)
     parts = [
         f"Log loss per prediction, nats: {options['data']}, {options['n_predictions']:,} predictions, "
         f"states {', '.join(options['labels'])}"
     ]
-    if windows:
-        parts[0] += (
-            f"\n(window={options['length']}: only the last {options['length']} tokens, as a fresh prefix; "
-            "else the whole history)"
-        )
+    window = options["length"]
+    if options.get("longest_history", math.inf) > window:
+        parts[0] += f"\n(window={window}: only the last {window} tokens, as a fresh prefix; else the whole history)"
+    else:
+        parts[0] += f"\n(no history is longer than the window of {window} tokens: the two are the same)"
     rows.sort(key=lambda row: float(row[1]))
     some = any(row[2] for row in rows)
     parts[0] += "\n" + text_table(["estimator", "log loss", f"{level} interval" if some else ""], rows)

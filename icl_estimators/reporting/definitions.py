@@ -53,7 +53,8 @@ COLUMN_DEFINITIONS: dict[str, dict[str, str]] = {
         "se": "standard error of the paired difference",
         "ci_low": f"lower end {_CI}",
         "ci_high": f"upper end {_CI}",
-        "correlation": "of the two estimators' chain means; on observed data of their sums by sequence, or over a long run",
+        "correlation": "of the two estimators' chain means; on observed data of their sums by sequence, or in the "
+        "long run",
         "variance_reduction": "how many times more chains an unpaired comparison would need for the same standard "
         "error",
         "rao_blackwell_factor": "how many times more chains the realised KL would need for the standard error that "
