@@ -122,7 +122,7 @@ def test_the_intervals_hold_for_all_pairs_at_once() -> None:
     mix = rng.normal(size=(5, 5))
     for _ in range(studies):
         pairs = pairs_of_moments(PairwiseMoments.of(rng.normal(size=(40, 5)) @ mix))
-        hits += bool(((pairs.low <= 0) & (0 <= pairs.high)).all())
+        hits += bool(((pairs.low <= 0) & (pairs.high >= 0)).all())
     assert 0.95 - 3 * np.sqrt(0.95 * 0.05 / studies) < hits / studies <= 0.985
 
 
