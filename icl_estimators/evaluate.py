@@ -203,16 +203,24 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
     from icl_estimators.experiments.compare import Comparison, weight_files
     from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
-    from icl_estimators.experiments.observed import observed_risk
+    from icl_estimators.experiments.observed_tables import observed_tables, with_reference
     from icl_estimators.files import sha256
 
     data = read_sequences(options.sequences) if options.sequences else dataset(options.dataset)
     if options.states not in (None, data.n_states):
         raise InputError(f"{data.name} has {data.n_states} states, not {options.states}: leave --states out")
     named = [] if options.estimators is None else split_specs(options.estimators)
-    if options.concentration is None and any(parse_spec(spec).head == "bayes" for spec in named):
+    if options.concentration is None and any(parse_spec(spec).head == "bayes" for spec in (*named, options.reference)):
         raise InputError("bayes needs --concentration on observed sequences: their prior is not known")
-    estimators = make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0)
+    estimators, reference = with_reference(
+        make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0),
+        options.reference,
+        n_states=data.n_states,
+        concentration=options.concentration or 1.0,
+        device=options.device,
+        checkpoints=options.checkpoint or (),
+        warn=_warn,
+    )
     window = options.length
     weights = weight_files(estimators)
     design: dict[str, Any] = {
@@ -221,7 +229,9 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
         "labels": list(data.labels),
         "n_sequences": len(data.sequences),
         "n_predictions": data.n_predictions,
+        "longest_history": max(len(sequence) - 1 for sequence in data.sequences),
         "estimators": [estimator.name for estimator in estimators],
+        "reference": reference,
         "weights": {name: sha256(path) for name, path in weights.items()},
         "concentration": options.concentration,
         "length": window,
@@ -230,7 +240,7 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
     }
     check_folder(options.out, {"options": design}, force=options.force)
     with one_thread():
-        tables = {"risk": observed_risk(estimators, data, window=window, level=options.level)}
+        tables = observed_tables(estimators, data, reference=reference, window=window, level=options.level)
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
     return Comparison(tables, {"options": design}), [*inputs, *weights.values()]
 

@@ -125,8 +125,8 @@ def test_it_writes_its_folder_and_ends_with_the_paths(tmp_path: Path, capsys: py
     head, _, listing = printed.out.partition("\n\nWrote\n")
     assert head.startswith("60 chains × 2 sequences × 6 tokens; K = 3, α = 1, uniform start, seed 0")
     paths = [Path(line.strip()) for line in listing.splitlines()]
-    tables = ["risk", "decomposition", "signed_bias", "differences", "smoothing", "attention", "attention_example"]
-    expected = [*(f"{name}.csv" for name in (*tables, "checks")), "run.json"]
+    tables = ["risk", "decomposition", "signed_bias", "differences", "pairs", "smoothing", "attention"]
+    expected = [*(f"{name}.csv" for name in (*tables, "attention_example", "checks")), "run.json"]
     assert paths == [out / name for name in expected]
     assert sorted(contents(out)) == sorted(expected)
 
@@ -302,7 +302,7 @@ def test_where_it_cannot_write_is_found_before_the_work(
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr(module_of_compare, "run_study", never)
-    monkeypatch.setattr("icl_estimators.experiments.observed.observed_risk", never)
+    monkeypatch.setattr("icl_estimators.experiments.observed_tables.observed_tables", never)
     (tmp_path / "file").write_text("mine")
     for data in ([], ["--dataset", "elnino"]):
         line = refused(main, *QUICK, *data, "--out", str(tmp_path / "file"))
@@ -339,7 +339,7 @@ def test_observed_series_leave_nothing_of_an_overwritten_study(tmp_path: Path) -
     assert main([*DESIGN, "--report", "html", *out]) == 0
     (tmp_path / "figures" / "mine.svg").write_text("mine")
     assert main(["--dataset", "elnino", "--estimators", "add-one", "--no-report", *out, "--force"]) == 0
-    assert sorted(contents(tmp_path)) == ["figures/mine.svg", "risk.csv", "run.json"]
+    assert sorted(contents(tmp_path)) == ["differences.csv", "figures/mine.svg", "pairs.csv", "risk.csv", "run.json"]
 
 
 def test_el_nino_has_its_known_losses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,9 +356,32 @@ def test_el_nino_has_its_known_losses(tmp_path: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     assert "elnino, 731 predictions, states La Niña, neutral, El Niño" in printed
     assert "add-constant:0.5              0.65685" in printed
+    differences = pd.read_csv(tmp_path / "differences.csv")
+    whole = differences[differences.reference == "add-one"].set_index("estimator")
+    for name, loss in losses.items():
+        if name != "add-one":
+            assert whole.difference[name] == pytest.approx(loss - 0.66077, abs=1e-5)
+    assert len(pd.read_csv(tmp_path / "pairs.csv")) == 12
     run = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert run["options"]["data"] == "elnino"
     assert run["options"]["n_predictions"] == 731
+
+
+def test_observed_sequences_are_compared_with_the_reference_that_was_named(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("ABBA\nABAB\nBBABBAB\n")
+    options = ["--sequences", str(tmp_path / "lines.txt"), "--estimators", "bigram,unigram", "--quiet", "--no-report"]
+    for named, reference in [([], "add-one"), (["--reference", "uniform"], "uniform")]:
+        assert main([*options, *named, "--out", str(tmp_path / reference)]) == 0
+        differences = pd.read_csv(tmp_path / reference / "differences.csv")
+        assert differences.estimator.tolist() == ["bigram", "unigram"]  # no window rows: they would be the same
+        assert (differences.reference == reference).all()
+        run = json.loads((tmp_path / reference / "run.json").read_text(encoding="utf-8"))
+        assert run["options"]["reference"] == reference
+    line = refused(main, *options, "--reference", "uniform", "--out", str(tmp_path / "add-one"))
+    assert "another study" in line
+    assert "bayes needs --concentration" in refused(
+        main, *options, "--reference", "bayes", "--out", str(tmp_path / "o")
+    )
 
 
 def test_bayes_on_observed_sequences_is_what_concentration_says(tmp_path: Path) -> None:

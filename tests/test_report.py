@@ -33,6 +33,7 @@ def test_no_report_means_tables_alone(study: Path) -> None:
     assert sorted(path.name for path in study.iterdir()) == [
         "checks.csv",
         "differences.csv",
+        "pairs.csv",
         "risk.csv",
         "run.json",
         "signed_bias.csv",

@@ -21,6 +21,7 @@ from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.cluster import Cluster
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.executors import InProcess, Processes, in_order, one_thread
+from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -352,6 +353,7 @@ def run_study(
             "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
             "signed_bias": signed_bias_table(study, risk),
             "differences": difference_table(study, risk),
+            "pairs": pair_table(study, risk),
             "smoothing": smoothing_table(study, risk.smoothing),
             "attention": attention_table(study),
             "attention_example": example,

@@ -2,12 +2,14 @@
 
 Each token after the first is predicted from those before it: −log p̂(t_{n+1}). Counting rules use the whole history;
 every rule is also given only the last W tokens as a fresh prefix, recomputed at each step, so that a transformer of
-length W and the others are compared on equal terms.
+length W and the others are compared on equal terms. Where no sequence is longer than the window the two are the same
+predictions, and there is one row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -20,7 +22,7 @@ from icl_estimators.experiments.prediction import ask
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import RatioMoments, ratio_intervals
 
-__all__ = ["observed_losses", "observed_risk"]
+__all__ = ["ObservedRow", "observed_losses", "observed_risk", "observed_rows", "risk_row"]
 
 Array = NDArray[np.float64]
 
@@ -80,6 +82,64 @@ def observed_losses(
     return log_loss(predictions, targets)
 
 
+@dataclass(frozen=True, eq=False)
+class ObservedRow:
+    """The losses of one row.
+
+    Attributes
+    ----------
+    name : str
+        The estimator's, for the whole history; ``name:window=W`` for the window.
+    estimator : str
+        The estimator's own name.
+    sliding : bool
+        Whether it read a window that is shorter than some sequence, so that not always the whole history.
+    losses : list of ndarray of float64
+        Of each sequence that has anything to predict.
+    """
+
+    name: str
+    estimator: str
+    sliding: bool
+    losses: list[Array]
+
+
+def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, window: int) -> list[ObservedRow]:
+    """Ask every estimator for its losses, with the whole history and with the window.
+
+    Parameters
+    ----------
+    estimators : sequence of Estimator
+        One with an attribute ``windowed`` that is true is given the window only (a transformer has no whole history).
+    data : ObservedSequences
+    window : int
+        W ≥ 1.
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+    """
+    for estimator in estimators:
+        check_estimator(estimator, data.n_states)  # above all that it does not look at what it is to predict
+    sliding = max(len(sequence) - 1 for sequence in data.sequences) > window
+    rows = []
+    for estimator in estimators:
+        sizes: tuple[int | None, ...] = (None, window) if sliding else (None,)
+        if getattr(estimator, "windowed", False):
+            sizes = (window,)
+        for size in sizes:
+            losses = [
+                observed_losses(estimator, sequence, size, name=f"sequence {number} of {data.name}")
+                for number, sequence in enumerate(data.sequences, start=1)
+            ]
+            name = estimator.name if size is None else f"{estimator.name}:window={size}"
+            rows.append(
+                ObservedRow(name, estimator.name, sliding and size is not None, [loss for loss in losses if len(loss)])
+            )
+    return rows
+
+
 def observed_risk(
     estimators: Sequence[Estimator], data: ObservedSequences, *, window: int, level: float = 0.95
 ) -> Table:
@@ -87,11 +147,8 @@ def observed_risk(
 
     Parameters
     ----------
-    estimators : sequence of Estimator
-        One with an attribute ``window`` true is given the window only (a transformer has no whole history).
-    data : ObservedSequences
-    window : int
-        W ≥ 1.
+    estimators, data, window
+        As for :func:`observed_rows`.
     level : float
         Of intervals, clustered on sequences; with one sequence there are none.
 
@@ -103,24 +160,15 @@ def observed_risk(
     Returns
     -------
     Table
-        Rows `name` for the whole history, `name:window=W` for the window.
+        Rows `name` for the whole history, `name:window=W` for the window; the latter only where a sequence is longer
+        than the window, and of rules that read no more.
     """
-    rows: list[tuple[Cell, ...]] = []
-    for estimator in estimators:
-        check_estimator(estimator, data.n_states)  # above all that it does not look at what it is to predict
-    for estimator in estimators:
-        windowed = (window,) if getattr(estimator, "windowed", False) else (None, window)
-        for size in windowed:
-            name = estimator.name if size is None else f"{estimator.name}:window={size}"
-            losses = [
-                observed_losses(estimator, sequence, size, name=f"sequence {number} of {data.name}")
-                for number, sequence in enumerate(data.sequences, start=1)
-            ]
-            rows.append(_row(name, [loss for loss in losses if len(loss)], level))
-    return Table.of("risk", rows)
+    return Table.of("risk", (risk_row(row, level) for row in observed_rows(estimators, data, window=window)))
 
 
-def _row(name: str, losses: list[Array], level: float) -> tuple[Cell, ...]:
+def risk_row(row: ObservedRow, level: float) -> tuple[Cell, ...]:
+    """Return the row of risk.csv: the mean loss per prediction."""
+    name, losses = row.name, row.losses
     n_predictions = sum(len(loss) for loss in losses)
     n_infinite = sum(int(np.isinf(loss).sum()) for loss in losses)
     estimate = float(sum(loss.sum() for loss in losses) / n_predictions)

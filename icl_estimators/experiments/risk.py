@@ -23,6 +23,7 @@ from icl_estimators.inference import (
     Cells,
     Moments,
     PairMoments,
+    PairwiseMoments,
     RatioMoments,
     chain_values,
     merge_in_order,
@@ -30,7 +31,7 @@ from icl_estimators.inference import (
     with_mean,
 )
 
-__all__ = ["POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
+__all__ = ["PAIR_METRICS", "POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,9 @@ RISK_METRICS = (
     "log_loss_nats",
 )
 """Metrics that are a mean over sequences; `kl_finite_nats`, a ratio, is kept apart."""
+
+PAIR_METRICS = tuple(metric for metric in RISK_METRICS if metric not in ("kl_rb_nats", "p_infinite"))
+"""Metrics whose means over context lengths are compared pair by pair; differences of `kl_rb_nats` are regret's."""
 
 _EVERY_VISIT_UP_TO = 20  # beyond, some numbers of visits stand for all: the summaries stay small
 
@@ -68,6 +72,8 @@ class RiskMoments:
         Of the sum of finite KL over the count of finite KL.
     differences : dict of (estimator, metric) to PairMoments
         The estimator against the reference, `p_infinite` left out.
+    pairs : dict of metric to PairwiseMoments
+        Of the mean over context lengths of all estimators, their names sorted; empty if there is one only.
     signed_bias : dict of estimator to RatioMoments
         Context length by bin of the true probability; single estimators only.
     smoothing : dict of estimator to SmoothingMoments
@@ -79,6 +85,7 @@ class RiskMoments:
     risk: dict[tuple[str, str], Moments]
     finite: dict[str, RatioMoments]
     differences: dict[tuple[str, str], PairMoments]
+    pairs: dict[str, PairwiseMoments]
     signed_bias: dict[str, RatioMoments]
     smoothing: dict[str, SmoothingMoments]
     martingale: Moments | None
@@ -89,6 +96,7 @@ class RiskMoments:
             {key: moments.merge(other.risk[key]) for key, moments in self.risk.items()},
             {key: moments.merge(other.finite[key]) for key, moments in self.finite.items()},
             {key: moments.merge(other.differences[key]) for key, moments in self.differences.items()},
+            {key: moments.merge(other.pairs[key]) for key, moments in self.pairs.items()},
             {key: moments.merge(other.signed_bias[key]) for key, moments in self.signed_bias.items()},
             {key: moments.merge(other.smoothing[key]) for key, moments in self.smoothing.items()},
             None if self.martingale is None or other.martingale is None else self.martingale.merge(other.martingale),
@@ -234,6 +242,13 @@ def _summary(
             if name != reference
             for metric, values in of_name.metrics.items()
             if metric != "p_infinite"
+        },
+        pairs={
+            metric: PairwiseMoments.of(
+                np.stack([chain[name].metrics[metric][unit, -1] for name in sorted(chain)], axis=1)
+            )
+            for metric in PAIR_METRICS
+            if len(chain) > 1 and metric in chain[reference].metrics
         },
         signed_bias=signed_bias,
         smoothing=smoothing,

@@ -9,17 +9,19 @@ from typing import Any
 from icl_estimators.experiments.smoothing_summary import pseudo_count_text, records
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.text import number, text_table
+from icl_estimators.ties import Pairs, verdict
 
 __all__ = ["summary_text"]
 
 _SHOWN = (1, 3, 12, 50, 100)
 _LONG_NAME = 24
+_ZERO = 1e-12  # a regret that is 0 up to rounding
 
 
 def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     """Return the summary of `tables`, made from their rows alone."""
-    if "differences" not in tables:
-        return _observed_text(tables["risk"], run)
+    if "data" in run["options"]:
+        return _observed_text(tables, run)
     options = run["options"]
     level = f"{100 * options['level']:g} %"
     risk = _index(tables["risk"], "estimate", "ci_low", "ci_high")
@@ -53,6 +55,7 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     else:
         parts.append("\nRegret is not defined with a stationary start (the tables say why).")
     metric = "regret_nats" if options["start"] == "uniform" else "kl_nats"
+    what = "regret" if metric == "regret_nats" else "KL"
     rows = []
     for name in names:
         if (name, "mean", metric) not in differences:
@@ -61,14 +64,17 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
         if math.isnan(difference):
             rows.append([name, "undefined: KL is infinite with positive probability", ""])
         else:
-            verdict = "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
-            rows.append([name, f"{_signed(difference)} [{_signed(low)}, {_signed(high)}]", verdict])
+            shown = f"{_signed(difference)} [{_signed(low)}, {_signed(high)}]"
+            rows.append([name, shown, verdict(difference, low, high)])
     if rows:
-        what = "regret" if metric == "regret_nats" else "KL"
         parts.append(
             f"\nMean {what} over n less that of {options['reference']}, paired on the same draws, "
             f"{level} interval, nats\n" + text_table(["", "difference", ""], rows, left=2)
         )
+    means = {name: risk[name, "mean", metric][0] for name in names if (name, "mean", metric) in risk}
+    ties = _ties_text(tables, metric, means, f"mean {what}", level, bayes=metric == "regret_nats")
+    if ties:
+        parts.append(f"\n{ties}")
     acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
     if acts_like:
         parts.append("\nPseudo-count α that it acts like after n_v transitions out of the current token\n" + acts_like)
@@ -113,8 +119,8 @@ def _with_margin(estimate: float, low: float, high: float) -> str:
     return f"{number(estimate)} ±{f'{margin:.4f}'.removeprefix('0')}"
 
 
-def _signed(value: float) -> str:
-    return f"{value + 0.0:+.4f}"
+def _signed(value: float, digits: int = 4) -> str:
+    return f"{value + 0.0:+.{digits}f}"
 
 
 def _index(table: Table, *fields: str) -> dict[tuple[Cell, ...], tuple[float, ...]]:
@@ -129,21 +135,90 @@ def _real(cell: Cell) -> float:
     return math.nan if cell is None or isinstance(cell, str) else float(cell)
 
 
-def _observed_text(risk: Table, run: dict[str, Any]) -> str:
-    options = run["options"]
-    where = {column: index for index, column in enumerate(risk.columns)}
-    rows = []
-    for row in risk.rows:
-        estimate, low, high = (_real(row[where[name]]) for name in ("estimate", "ci_low", "ci_high"))
-        interval = "" if math.isnan(low) else f"[{low:.5f}, {high:.5f}]"
-        rows.append([str(row[where["estimator"]]), number(estimate, 5), interval])
+def _ties_text(
+    tables: dict[str, Table], metric: str, means: dict[str, float], what: str, level: str, *, bayes: bool = False
+) -> str:
+    """Say who is tied with the least mean, among like rows; with `bayes`, also among those that are above 0.
+
+    Nothing else about the order of rows is a finding.
+    """
+    pairs = Pairs(records(tables["pairs"]) if "pairs" in tables else [], metric)
+    lines = []
+    for group in pairs.groups(list(means)):
+        if len(group) < 2:
+            continue
+        sets = [group]
+        if bayes and any(means[name] <= _ZERO for name in group):
+            sets.append([name for name in group if not means[name] <= _ZERO])
+        for index, names in enumerate(sets):
+            ranked = sorted((name for name in names if math.isfinite(means[name])), key=means.__getitem__)
+            if ranked:
+                others = " of those that are not the Bayes rule" if index else ""
+                lines.append(f"Least {what}{others}: {ranked[0]}. {_tied_with(pairs, ranked[0], ranked[1:])}")
+    if not lines:
+        return ""
     head = (
-        f"Log loss per prediction, nats: {options['data']}, {options['n_predictions']:,} predictions, "
-        f"states {', '.join(options['labels'])}\n"
-        f"(window={options['length']}: only the last {options['length']} tokens, as a fresh prefix; "
-        "else the whole history)\n"
+        f"Who is tied with the best, by paired differences ({level}, all pairs at once); an order of rows tells nothing"
     )
+    return "\n".join([head, *lines])
+
+
+def _tied_with(pairs: Pairs, best: str, others: Sequence[str]) -> str:
+    tied = [
+        f"{name} (identical)" if (pair := pairs.of(name, best)) and pair.verdict == "identical" else name
+        for name in pairs.tied(best, others)
+    ]
+    open_ = pairs.undecided(best, others)
+    text = f"Tied with it: {', '.join(tied) if tied else 'none' if not open_ else 'none known'}."
+    if open_:
+        text += f" Without an interval: {', '.join(open_)}."
+    return text
+
+
+def _observed_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
+    risk, options = tables["risk"], run["options"]
+    level = f"{100 * options['level']:g} %"
+    rows = []
+    means: dict[str, float] = {}
+    for row in records(risk):
+        estimate, low, high = (_real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
+        means[str(row["estimator"])] = estimate
+        rows.append([str(row["estimator"]), number(estimate, 5), "" if math.isnan(low) else f"[{low:.5f}, {high:.5f}]"])
+    parts = [
+        f"Log loss per prediction, nats: {options['data']}, {options['n_predictions']:,} predictions, "
+        f"states {', '.join(options['labels'])}"
+    ]
+    window = options["length"]
+    if options.get("longest_history", math.inf) > window:
+        parts[0] += f"\n(window={window}: only the last {window} tokens, as a fresh prefix; else the whole history)"
+    else:
+        parts[0] += f"\n(no history is longer than the window of {window} tokens: the two are the same)"
     rows.sort(key=lambda row: float(row[1]))
-    note = "" if any(row[2] for row in rows) else "\nNo intervals: one series has no independent units."
-    interval = f"{100 * options['level']:g} % interval" if any(row[2] for row in rows) else ""
-    return head + text_table(["estimator", "log loss", interval], rows) + note
+    some = any(row[2] for row in rows)
+    parts[0] += "\n" + text_table(["estimator", "log loss", f"{level} interval" if some else ""], rows)
+    if not some:
+        parts[0] += "\nNo intervals: one series has no independent units."
+    compared = []
+    undefined: dict[str, list[str]] = {}
+    reference = ""
+    for row in records(tables["differences"]) if "differences" in tables else []:
+        if row["metric"] != "log_loss_nats":
+            continue
+        difference, low, high = (_real(row[name]) for name in ("difference", "ci_low", "ci_high"))
+        name, reference = str(row["estimator"]), str(options["reference"])
+        if math.isnan(low):
+            undefined.setdefault(str(row["note"]), []).append(name)
+        shown = _signed(difference, 5) if math.isfinite(difference) else "undefined"
+        if not math.isnan(low):
+            shown += f" [{_signed(low, 5)}, {_signed(high, 5)}]"
+        compared.append([name, shown, verdict(difference, low, high)])
+    if compared:
+        parts.append(
+            f"\nLog loss less that of {reference}, like with like, paired by prediction, {level} interval, nats\n"
+            + text_table(["", "difference", ""], compared, left=2)
+            + "".join(f"\n{', '.join(names)}: {why}" for why, names in undefined.items())
+        )
+    ties = _ties_text(tables, "log_loss_nats", means, "log loss", level)
+    if ties:
+        parts.append(f"\n{ties}")
+    return "\n".join(parts)

@@ -55,6 +55,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "rao_blackwell_factor",
         "note",
     ),
+    "pairs": ("estimator", "other", "metric", "difference", *_INTERVAL, "p_simultaneous", "tied", "note"),
     "smoothing": (
         "estimator",
         "by",

@@ -17,7 +17,7 @@ from icl_estimators.inference.intervals import moment_notes, t_quantile
 from icl_estimators.inference.moments import Moments
 from icl_estimators.validation import InputError, positive_int, probability_level
 
-__all__ = ["Band", "band_note", "simultaneous_band", "sup_t_quantile"]
+__all__ = ["Band", "band_note", "largest_t", "simultaneous_band", "sup_t_quantile"]
 
 Array = NDArray[np.float64]
 
@@ -176,11 +176,39 @@ def sup_t_quantile(
     bonferroni = t_quantile(1.0 - 0.5 * (1.0 - level) / size, degrees_of_freedom)
     if size == 1:
         return pointwise
-    root = _square_root(matrix)
+    largest = largest_t(_square_root(matrix), degrees_of_freedom=degrees_of_freedom, draws=draws, seed=seed)
+    return float(np.clip(np.quantile(largest, level), pointwise, bonferroni))
+
+
+def largest_t(
+    root: NDArray[np.float32], *, degrees_of_freedom: float, draws: int = DRAWS, seed: int = 0
+) -> NDArray[np.float64]:
+    """Return draws of max_d |t_d|, t multivariate Student with the correlation LLᵀ.
+
+    Parameters
+    ----------
+    root : ndarray of float32, shape (D, rank)
+        L, its rows of length 1.
+    degrees_of_freedom : float
+        Above 0; ``inf`` for the normal limit.
+    draws : int
+    seed : int
+        The same seed gives the same draws, whatever the root.
+
+    Returns
+    -------
+    ndarray of float64, shape (draws,)
+
+    Examples
+    --------
+    >>> draws = largest_t(np.eye(2, dtype=np.float32), degrees_of_freedom=np.inf)
+    >>> round(float((draws > 1.959964).mean()), 2)  # 1 − 0.95²
+    0.1
+    """
     rows = max(_ROWS, 1 << (root.shape[1] - 1).bit_length())
     blocks = _normal_blocks(rows, -(-draws // _BLOCK), seed)
     maxima = np.empty((len(blocks), _BLOCK), dtype=np.float32)
-    work = np.empty((size, _BLOCK), dtype=np.float32)
+    work = np.empty((len(root), _BLOCK), dtype=np.float32)
     for normals, row in zip(blocks, maxima, strict=True):
         np.matmul(root, normals[: root.shape[1]], out=work)
         np.abs(work, out=work)
@@ -189,7 +217,7 @@ def sup_t_quantile(
     if np.isfinite(degrees_of_freedom):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
         largest /= np.sqrt(rng.chisquare(degrees_of_freedom, size=draws) / degrees_of_freedom)
-    return float(np.clip(np.quantile(largest, level), pointwise, bonferroni))
+    return largest
 
 
 def _square_root(correlation: Array) -> NDArray[np.float32]:

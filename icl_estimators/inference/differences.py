@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from icl_estimators.inference.intervals import TOO_FEW, t_quantile
 from icl_estimators.inference.moments import Moments, PairMoments
+from icl_estimators.inference.pairwise import IDENTICAL, is_rounding
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["PairedDifferences", "paired_differences", "rao_blackwell_factors"]
@@ -82,6 +83,7 @@ def paired_differences(pair: PairMoments, *, level: float = 0.95) -> PairedDiffe
             spread = np.where(np.sqrt(side.variance) > 1e-13 * np.abs(side.mean), spread, 0.0)
     correlation = np.full(difference.shape, np.nan)
     np.divide(pair.covariance, spread, out=correlation, where=spread > 0)
+    identical = is_rounding(difference, pair.second.mean) & is_rounding(se, pair.second.mean)
     notes = []
     for column, finite in enumerate(pair.difference.finite):
         if not finite:
@@ -91,7 +93,7 @@ def paired_differences(pair: PairMoments, *, level: float = 0.95) -> PairedDiffe
         elif not spread[column] > 0:
             notes.append("no correlation: a value does not vary over chains")
         else:
-            notes.append("")
+            notes.append(IDENTICAL if identical[column] else "")
     return PairedDifferences(
         difference,
         se,

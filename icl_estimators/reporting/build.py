@@ -24,6 +24,7 @@ SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
     risk.add_regret,
     risk.add_infinite,
     risk.add_differences,
+    risk.add_pairs,
     risk.add_runs,
     smoothing.add_smoothing,
     bias.add_decomposition,

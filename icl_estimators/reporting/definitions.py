@@ -6,6 +6,7 @@ __all__ = ["COLUMN_DEFINITIONS", "INTERVENTION_DEFINITIONS", "METRIC_DEFINITIONS
 
 _SE = "standard error of the estimate (not of one sequence); the chain is the independent unit"
 _CI = "of the pointwise confidence interval, Student's t with one degree of freedom less than there are chains"
+_PAIRS_CI = "of the interval that holds for all pairs of the metric at once (max-t over the pairs)"
 _BAND = "of the band that holds for all context lengths of the curve at once (sup-t); empty where there is none"
 _NOTE = "why a number is missing, or what it is conditional on"
 
@@ -29,6 +30,7 @@ _CURVE = {
 TABLE_TITLES: dict[str, str] = {
     "risk": "distance of the predictions from the truth",
     "differences": "each estimator less the reference, on the same draws",
+    "pairs": "all pairs of estimators, on the same draws, and who is tied with the best",
     "decomposition": "bias and variance, from a nested design of its own",
     "signed_bias": "which probabilities are predicted too high, which too low",
     "smoothing": "which pseudo-count an estimator acts like",
@@ -51,11 +53,26 @@ COLUMN_DEFINITIONS: dict[str, dict[str, str]] = {
         "se": "standard error of the paired difference",
         "ci_low": f"lower end {_CI}",
         "ci_high": f"upper end {_CI}",
-        "correlation": "of the two estimators' chain means",
+        "correlation": "of the two estimators' chain means; on observed data of their sums by sequence, or in the "
+        "long run",
         "variance_reduction": "how many times more chains an unpaired comparison would need for the same standard "
         "error",
         "rao_blackwell_factor": "how many times more chains the realised KL would need for the standard error that "
         "the regret has",
+        "note": _NOTE,
+    },
+    "pairs": {
+        "estimator": "of the two the one with the greater mean, or infinite, or undefined",
+        "other": "the one with the lesser mean",
+        "metric": "what is compared: the mean over n, or on observed sequences over predictions",
+        "difference": "mean of the estimator less that of the other, on the same draws",
+        "se": "standard error of the paired difference",
+        "ci_low": f"lower end {_PAIRS_CI}",
+        "ci_high": f"upper end {_PAIRS_CI}",
+        "p_simultaneous": "p-value of a difference of 0, adjusted for all pairs (max-t); 1 for identical estimators",
+        "tied": "in a pair whose other is the best (the least mean): True if the estimator cannot be told from it, the "
+        "simultaneous interval holding 0, False if it can, the best being finite and the estimator infinite included; "
+        "empty where there is no interval, and in the other pairs",
         "note": _NOTE,
     },
     "decomposition": _CURVE,
@@ -139,6 +156,8 @@ TEXT_COLUMNS = frozenset(
     {
         "estimator",
         "reference",
+        "other",
+        "tied",
         "context_length",
         "metric",
         "quantity",
@@ -168,6 +187,8 @@ METRIC_DEFINITIONS: dict[str, str] = {
     "squared_error": "Σ(p̂ − P)², not divided by K",
     "hellinger": "√(½ Σ(√p̂ − √P)²)",
     "log_loss_nats": "−log p̂ of the token that came next",
+    "log_loss_nats_lag_0": "of one series, log_loss_nats with a standard error as if predictions were independent",
+    "log_loss_nats_block_bootstrap": "of one series, log_loss_nats with an interval by the moving-block bootstrap",
     "bias_squared": "squared bias of p̂ given the current token, unbiased (so it can come out below 0)",
     "variance": "variance of p̂ over sequences of one chain, given the current token",
     "training_variance": "variance over training runs of the mean prediction",

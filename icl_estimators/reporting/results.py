@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, TEXT_COLUMNS
+from icl_estimators.ties import Pairs
 from icl_estimators.validation import InputError
 
 __all__ = ["Results", "read_results", "read_table", "records"]
@@ -143,6 +144,22 @@ class Results:
         [1, 3, 6, 12, 24, 40]
         """
         return [*(n for n in wanted if n < self.length), self.length]
+
+    @property
+    def slides(self) -> bool:
+        """Whether an observed sequence is longer than the window, so that window and whole history differ."""
+        return self.observed and float(self.options.get("longest_history", math.inf)) > self.length
+
+    @property
+    def headline_metric(self) -> str:
+        """What the answer orders estimators by: regret, KL where no Bayes rule is exact, log loss on observed data."""
+        return "log_loss_nats" if self.observed else "regret_nats" if self.exact_posterior else "kl_nats"
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """All pairs by the metric of the headline; none if the folder has no pairs.csv."""
+        rows = records(self.tables["pairs"]) if "pairs" in self else []
+        return Pairs(rows, self.headline_metric)
 
     def bayes_curve(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
         """Return context lengths and the Bayes rule's expected KL there, from any estimator with a finite one."""

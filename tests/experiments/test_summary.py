@@ -68,7 +68,7 @@ def test_the_verdict_follows_the_sign() -> None:
     better = compare(["add-one", "uniform"], reference="uniform", **options).summary()
     assert block(better, "interval, nats\n")["add-one"][-1] == "better"
     same = compare(["add-one", "bayes"], **options).summary()
-    assert block(same, "interval, nats\n")["bayes"] == ["+0.0000 [+0.0000, +0.0000]", "not distinguishable"]
+    assert block(same, "interval, nats\n")["bayes"] == ["+0.0000 [+0.0000, +0.0000]", "identical"]
 
 
 def test_a_stationary_start_has_no_regret_and_is_compared_by_kl() -> None:

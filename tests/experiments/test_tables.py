@@ -19,6 +19,7 @@ CONTRACT = {
     "signed_bias": "estimator, context_length, bin_low, bin_high, estimate, se, ci_low, ci_high, n_chains, note",
     "differences": "estimator, reference, context_length, metric, difference, se, ci_low, ci_high, correlation, "
     "variance_reduction, rao_blackwell_factor, note",
+    "pairs": "estimator, other, metric, difference, se, ci_low, ci_high, p_simultaneous, tied, note",
     "smoothing": "estimator, by, value, family, parameter, estimate, se, ci_low, ci_high, residual_kl_nats, "
     "residual_kl_heldout_nats, explained, identified, boundary, note",
     "interventions": "intervention, visits, quantity, estimate, difference, se, ci_low, ci_high, note",

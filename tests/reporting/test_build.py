@@ -18,6 +18,7 @@ HEADINGS = [
     "regret",
     "infinite",
     "differences",
+    "pairs",
     "smoothing",
     "decomposition",
     "signed-bias",
@@ -109,8 +110,8 @@ def test_figures_of_an_earlier_report_go_and_other_files_stay(quick: Path) -> No
         ({"smoothing"}, {"smoothing"}),
         ({"attention", "attention_example", "circuit"}, {"attention", "circuit"}),
         (
-            {"decomposition", "signed_bias", "checks", "differences"},
-            {"decomposition", "signed-bias", "checks", "differences"},
+            {"decomposition", "signed_bias", "checks", "differences", "pairs"},
+            {"decomposition", "signed-bias", "checks", "differences", "pairs"},
         ),
         ({"attention_example"}, set()),
     ],

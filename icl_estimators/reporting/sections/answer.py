@@ -17,17 +17,19 @@ __all__ = ["RULES", "add_answer", "departure_sentence", "nearest_sentence", "pse
 NOT_DISTINGUISHABLE = "not distinguishable"
 
 RULES = (
-    "Two estimates are called different only if their intervals do not overlap, and *not distinguishable* otherwise. "
-    "On the same draws the standard error of a difference is at most the sum of both, so this never claims too much; a "
-    "paired comparison (`--reference`) can be sharper.",
+    "Two estimators are called different if the interval of their *paired* difference, on the same draws, does not "
+    "hold 0, and *not distinguishable*, or *tied*, otherwise. The intervals of `pairs.csv` hold for all pairs at once. "
+    "*Identical*: equal on all draws. Overlap of two intervals decides nothing, nor does the order of rows.",
     "*Nearest to Bayes*: the estimator with the least mean regret over n = 1 … T among those that are not the Bayes "
-    "rule itself, and the runner-up. Where the Bayes rule is not exact (stationary start), the mean KL less the "
+    "rule itself, the runner-up, and all who are tied with it. Where the Bayes rule is not exact (stationary start), "
+    "the mean KL less the "
     "reference's, paired on the same draws, takes its place.",
     "*Where it departs*: the context lengths of the largest and the least regret, and whether the regret at T lies "
-    "above the least one, by the simultaneous band. *Sharper* than Bayes at n: where P < 0.1 its mean p̂ − P lies "
+    "above the least one: if their simultaneous bands are apart. *Sharper* than Bayes at n: where P < 0.1 its mean "
+    "p̂ − P lies "
     "below the Bayes rule's; *flatter*: above.",
     "*Pseudo-count*: of the add-constant rule that is nearest in KL to its predictions at a number of visits. It "
-    "*rises* or *falls* if the intervals at the fewest and the most visits do not overlap; estimates that the data do "
+    "*rises* or *falls* if the intervals at the fewest and the most visits are apart; estimates that the data do "
     "not identify, that lie at a boundary, or that come from so few chains that the table warns of their interval, are "
     "left out.",
 )
@@ -92,13 +94,29 @@ def nearest_sentence(results: Results) -> str:
         unit = f"nats from {reference}, averaged over n = 1 … {results.length}; no Bayes rule is exact here"
     text = f"**{head}** {_name(results, best.name)} has a {measure} of {best} {unit}."
     if len(finite) > 1:
-        second = finite[1]
-        if second.overlaps(best):
-            verdict = f"{NOT_DISTINGUISHABLE} from it"
-        else:
-            verdict = f"{spell(second.value - best.value)} more" + _times(second.value, best.value)
-        text += f" Next is {_name(results, second.name)} with {second}: {verdict}."
+        text += _next(results, best, finite[1:])
     return text
+
+
+def _next(results: Results, best: Estimate, others: list[Estimate], digits: int = 4) -> str:
+    """Say how far the runner-up is from the best, and who else is tied with it, by paired differences."""
+    second, pair = others[0], results.pairs.of(others[0].name, best.name)
+    if pair is None:
+        verdict = f"{spell(second.value - best.value, digits)} more; no paired comparison is at hand"
+    elif pair.verdict == "identical":
+        verdict = "identical to it"
+    else:
+        verdict = f"{interval(pair.difference, pair.low, pair.high, digits)} more"
+        if not pair.decided:
+            verdict += f" ({escape(pair.note)})"
+        elif pair.verdict == NOT_DISTINGUISHABLE:
+            verdict += f", paired: {NOT_DISTINGUISHABLE} from it"
+        else:
+            verdict += ", paired" + _times(second.value, best.value)
+    shown = interval(second.value, second.low, second.high, digits)
+    text = f" Next is {_name(results, second.name)} with {shown}: {verdict}."
+    also = [_name(results, name) for name in results.pairs.tied(best.name, [item.name for item in others[1:]])]
+    return text + (f" Also tied with {_name(results, best.name)}: {', '.join(also)}." if also else "")
 
 
 def _times(value: float, base: float) -> str:
@@ -106,21 +124,18 @@ def _times(value: float, base: float) -> str:
 
 
 def _nearest_observed(results: Results) -> str:
-    finite = [item for item in ranking(results) if math.isfinite(item.value)]
-    if not finite:
+    found = {item.name: item for item in ranking(results) if math.isfinite(item.value)}
+    if not found:
         return "**Least log loss.** No estimator has a finite mean log loss."
-    best = finite[0]
-    text = f"**Least log loss.** {_name(results, best.name)} has {best} nats a prediction."
-    if len(finite) > 1:
-        second = finite[1]
-        if math.isnan(best.low) or math.isnan(second.low):
-            gap = spell(second.value - best.value)
-            verdict = f"{gap} more; one series has no independent units, so {NOT_DISTINGUISHABLE} by an interval"
-        elif second.overlaps(best):
-            verdict = f"{NOT_DISTINGUISHABLE} from it"
-        else:
-            verdict = f"{spell(second.value - best.value)} more"
-        text += f" Next is {_name(results, second.name)} with {second}: {verdict}."
+    text = "**Least log loss.**"
+    for index, group in enumerate(results.pairs.groups(list(found))):
+        best, others = found[group[0]], [found[name] for name in group[1:]]
+        if index == 1:
+            text += " Whole histories and windows are compared each with their like."
+        shown = interval(best.value, best.low, best.high)
+        text += f" {_name(results, best.name)} has {shown} nats a prediction."
+        if others:
+            text += _next(results, best, others)
     return text
 
 
@@ -143,7 +158,8 @@ def departure_sentence(results: Results) -> str | None:
     elif last["band_low"] > least["band_high"]:
         text += f"; at n = {last['n']} it is {interval_of(last)}: it has moved away from Bayes again."
     else:
-        text += f"; the regret at n = {last['n']} is {NOT_DISTINGUISHABLE} from the least."
+        text += f"; at n = {last['n']} it is {interval_of(last)}: the bands at the two lengths overlap, which does not "
+        text += "decide whether it has risen again."
     return f"{text}{_direction(results, name)}"
 
 
@@ -201,7 +217,8 @@ def pseudo_count_sentence(results: Results) -> str | None:
     start, end = (interval(item.value, item.low, item.high, 3) for item in (first, last))
     ends = f"from {start} after {_visits(few)} to {end} after {_visits(many)}"
     if first.overlaps(last):
-        return f"{head} {ends[0].upper()}{ends[1:]}: a change is {NOT_DISTINGUISHABLE}. {bayes}"
+        undecided = "the two intervals overlap, which does not decide whether it changes"
+        return f"{head} {ends[0].upper()}{ends[1:]}; {undecided}. {bayes}"
     return f"{head} It {'rises' if last.value > first.value else 'falls'} {ends}; {bayes}"
 
 
@@ -236,10 +253,12 @@ def _add_table(page: Page, results: Results) -> None:
     means = {name: results.at("risk", name, "mean", metric=metric) for name in results.curves}
     some_infinite = any(row["estimate"] > 0 for row in infinite.values())
     header = ["estimator", f"mean over n [{results.level_text}]", *(f"n = {n}" for n in lengths)]
+    order = [item.name for item in ranking(results) if math.isfinite(item.value) and item.name not in results.bayes]
+    marks = _tied_marks(results, order)
     rows = []
     for name in sorted(means, key=lambda name: (_last_if_undefined(means[name]), infinite[name]["estimate"])):
         mean = means[name]
-        cells = [_shown(results, name), interval_of(mean)]
+        cells = [_shown(results, name) + marks.get(name, ""), interval_of(mean)]
         cells += [spell(results.at("risk", name, n, metric=metric)["estimate"]) for n in lengths]
         if some_infinite:
             share = infinite[name]
@@ -252,9 +271,27 @@ def _add_table(page: Page, results: Results) -> None:
         "headline",
         header,
         rows,
-        f"{what} in nats, the least mean first. Intervals: {results.level_text}, clustered on chains. Columns and "
-        "metrics are defined [at the end](#definitions).",
+        f"{what} in nats, the least mean first. Intervals: {results.level_text}, clustered on chains."
+        f"{_mark_text(results, marks)} Columns and metrics are defined [at the end](#definitions).",
     )
+
+
+def _tied_marks(results: Results, order: list[str]) -> dict[str, str]:
+    """Return a mark for the best of each group of like rows and for those tied with it, if anyone is."""
+    marked: dict[str, str] = {}
+    for group, mark in zip(results.pairs.groups(order), ("\N{NO-BREAK SPACE}†", "\N{NO-BREAK SPACE}‡"), strict=False):
+        tied = results.pairs.tied(group[0], group[1:])
+        marked |= dict.fromkeys([group[0], *tied], mark) if tied else {}
+    return marked
+
+
+def _mark_text(results: Results, marks: Mapping[str, str]) -> str:
+    if not len(results.pairs):
+        return ""
+    shown = " and ".join(dict.fromkeys(mark.strip() for mark in marks.values()))
+    if not shown:
+        return " No one is tied with the best ([all pairs](#pairs))."
+    return f" {shown}: tied; by paired differences they cannot be told from the best of them ([all pairs](#pairs))."
 
 
 def _last_if_undefined(row: Mapping[str, Any]) -> float:
@@ -265,10 +302,19 @@ def _add_observed_table(page: Page, results: Results) -> None:
     notes = {row["estimator"]: row["note"] for row in records(results.tables["risk"])}
     found = ranking(results)
     header = ["estimator", "log loss, nats"]
-    rows = [[escape(item.name), interval(item.value, item.low, item.high, 5)] for item in found]
+    marks = _tied_marks(results, [item.name for item in found if math.isfinite(item.value)])
+    rows = [
+        [escape(item.name) + marks.get(item.name, ""), interval(item.value, item.low, item.high, 5)] for item in found
+    ]
     if any(math.isfinite(item.low) for item in found):
         header[1] += f" [{results.level_text}]"
     remarks = ["; ".join(part for part in notes[item.name].split("; ") if "infinite" in part) for item in found]
+    read = (
+        f"`:window={results.length}`: only the last {counted(results.length, 'token')} were read, as a fresh prefix; "
+        "else the whole history."
+        if results.slides
+        else f"No history is longer than the window of {counted(results.length, 'token')}: the two are the same."
+    )
     if any(remarks):
         header.append("remark")
         rows = [[*row, escape(remark)] for row, remark in zip(rows, remarks, strict=True)]
@@ -276,7 +322,6 @@ def _add_observed_table(page: Page, results: Results) -> None:
         "headline",
         header,
         rows,
-        f"Mean of −log p̂ over {counted(results.options['n_predictions'], 'prediction')}, the least first. "
-        f"`:window={results.length}`: only the last {counted(results.length, 'token')} were read, as a fresh prefix; "
-        "else the whole history.",
+        f"Mean of −log p̂ over {counted(results.options['n_predictions'], 'prediction')}, the least first. {read}"
+        + (_mark_text(results, marks) if marks else ""),
     )

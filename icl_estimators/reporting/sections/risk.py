@@ -16,8 +16,9 @@ from icl_estimators.reporting.figures.risk import (
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import interval, interval_of, percent_interval, spell
 from icl_estimators.reporting.results import Results, records
+from icl_estimators.ties import verdict
 
-__all__ = ["add_differences", "add_infinite", "add_kl", "add_regret", "add_runs"]
+__all__ = ["add_differences", "add_infinite", "add_kl", "add_pairs", "add_regret", "add_runs"]
 
 
 def add_kl(page: Page, results: Results) -> None:
@@ -157,19 +158,44 @@ def add_differences(page: Page, results: Results) -> None:
         return
     reference = escape(str(results.options["reference"]))
     page.heading("Differences on the same draws", "differences")
-    page.text(
-        f"Each estimator less {reference}, averaged over n, on the same sequences ({{tbl:differences}}; "
-        f"{code('differences.csv')} has every length and metric). An unpaired comparison would need so many *times "
-        "more chains* for the same standard error."
-    )
+    if results.observed:
+        what = f"Each estimator less {reference}, paired by prediction"
+        page.text(
+            f"{what} ({{tbl:differences}}; more in {code('differences.csv')}): whole histories with whole histories, "
+            "windows with windows. Several sequences are independent units. One long series has none; there the losses "
+            "of a sliding window are compared as @diebold1995 do, with the standard error of @newey1987, and beside it "
+            "as if predictions were independent (*lag 0*) and by a moving-block *bootstrap*. An unpaired comparison "
+            "would need so many *times more data* for the same standard error."
+        )
+    else:
+        what = f"Mean over n = 1 … {results.length} of estimator less {reference}, paired"
+        page.text(
+            f"Each estimator less {reference}, averaged over n, on the same sequences ({{tbl:differences}}; "
+            f"{code('differences.csv')} has every length and metric). An unpaired comparison would need so many *times "
+            "more chains* for the same standard error."
+        )
     page.table(
         "differences",
-        ["estimator", "measure", f"difference, nats [{results.level_text}]", "so it is", "times more chains"],
+        [
+            "estimator",
+            "measure",
+            f"difference, nats [{results.level_text}]",
+            "so it is",
+            f"times more {'data' if results.observed else 'chains'}",
+        ],
         rows,
-        f"Mean over n = 1 … {results.length} of estimator less {reference}, paired. *Not distinguishable*: the "
-        "interval holds 0. A dash: undefined, since infinite.",
+        f"{what}. *Not distinguishable*: the interval holds 0. *Identical*: equal on all draws. A dash: undefined"
+        f"{' (the notes of the table say why)' if results.observed else ', since infinite'}.",
         left=2,
     )
+
+
+_SIMULATED = (("KL", "kl_nats"), ("log loss", "log_loss_nats"))
+_OBSERVED = (
+    ("log loss", "log_loss_nats"),
+    ("… lag 0", "log_loss_nats_lag_0"),
+    ("… bootstrap", "log_loss_nats_block_bootstrap"),
+)
 
 
 def _difference_rows(results: Results) -> list[list[str]]:
@@ -177,20 +203,62 @@ def _difference_rows(results: Results) -> list[list[str]]:
     means = {(row["estimator"], row["metric"]): row for row in records(frame[frame["context_length"] == "mean"])}
     rows = []
     for name in results.curves:
-        for label, metric in (("KL", "kl_nats"), ("log loss", "log_loss_nats")):
+        for label, metric in _OBSERVED if results.observed else _SIMULATED:
             row = means.get((name, metric))
             if row is not None:
                 low, high = float(row["ci_low"]), float(row["ci_high"])
                 times = "–" if math.isnan(row["variance_reduction"]) else spell(row["variance_reduction"], 1)
                 shown = interval(row["difference"], low, high)
-                rows.append([escape(results.display(name)), label, shown, _verdict(low, high), times])
+                said = verdict(row["difference"], low, high)
+                rows.append([escape(results.display(name)), label, shown, said, times])
     return rows
 
 
-def _verdict(low: float, high: float) -> str:
-    if math.isnan(low):
-        return "–"
-    return "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
+def add_pairs(page: Page, results: Results) -> None:
+    """Add every estimator against the best: the tied set."""
+    pairs, metric = results.pairs, results.headline_metric
+    if not len(pairs):
+        return
+    means = {name: results.at("risk", name, "mean", metric=metric)["estimate"] for name in results.curves}
+    p = {
+        (row["estimator"], row["other"]): float(row["p_simultaneous"])
+        for row in records(results.tables["pairs"])
+        if row["metric"] == metric
+    }
+    rows = []
+    for group in pairs.groups(list(means)):
+        ranked = sorted((name for name in group if math.isfinite(means[name])), key=means.__getitem__)
+        above = [name for name in ranked if name not in results.bayes]
+        for names in [ranked, above] if len(above) < len(ranked) else [ranked]:
+            for name in names[1:]:
+                pair = pairs.of(name, names[0])
+                if pair is not None:
+                    chance = p.get((name, names[0]), p.get((names[0], name), math.nan))
+                    shown = interval(pair.difference, pair.low, pair.high)
+                    said = {"worse": "more", "better": "less"}.get(pair.verdict, pair.verdict)
+                    tied = pair.verdict in ("identical", "not distinguishable")
+                    cells = [escape(results.display(name)), escape(results.display(names[0])), shown]
+                    rows.append(
+                        [*cells, "< 0.0001" if chance < 1e-4 else spell(chance, 4), f"tied: {said}" if tied else said]
+                    )
+    if not rows:
+        return
+    what = {"regret_nats": "mean regret", "kl_nats": "mean KL", "log_loss_nats": "log loss"}[metric]
+    best = ", and once more with the best of those that are not the Bayes rule" if results.bayes else ""
+    page.heading("All pairs at once", "pairs")
+    page.text(
+        f"Each estimator with the best, by the paired difference of the {what}{best} ({{tbl:pairs}}; "
+        f"{code('pairs.csv')} has all pairs and metrics). Intervals and p-values hold for all pairs at once, so that "
+        "the best may be looked for and then compared. Who is *tied* cannot be told from the best; the order of rows "
+        "is no finding."
+    )
+    page.table(
+        "pairs",
+        ["estimator", "less the best", f"difference, nats [{results.level_text}, all pairs]", "p", "so it is"],
+        rows,
+        f"Paired differences of the {what} from the best; simultaneous over all pairs (max-t).",
+        left=2,
+    )
 
 
 def add_runs(page: Page, results: Results) -> None:

@@ -29,9 +29,9 @@ def words(text: str | None) -> str:
 
 @pytest.fixture
 def regrets(changed: Change) -> Callable[..., Results]:
-    """Set the mean regret and its interval of estimators, one after another."""
+    """Set the mean regret and its interval of estimators, and half the interval of their paired differences."""
 
-    def set_them(**values: tuple[float, float, float]) -> Results:
+    def set_them(half: float = 0.001, **values: tuple[float, float, float]) -> Results:
         study: Results | None = None
         for name, (estimate, low, high) in values.items():
             where = {**MEAN, "estimator": name.replace("_", "-")}
@@ -44,7 +44,14 @@ def regrets(changed: Change) -> Callable[..., Results]:
                 frame.loc[keep, ["estimate", "ci_low", "ci_high"]] = (estimate, low, high)
                 study = Results({**study.tables, "risk": frame}, study.run)
         assert study is not None
-        return study
+        pairs = study.tables["pairs"].copy()
+        means = {name.replace("_", "-"): estimate for name, (estimate, _, _) in values.items()}
+        both = pairs["estimator"].isin(list(means)) & pairs["other"].isin(list(means))
+        difference = pairs["estimator"].map(means) - pairs["other"].map(means)
+        pairs.loc[both, "difference"] = difference[both]
+        pairs.loc[both, "ci_low"] = difference[both] - half
+        pairs.loc[both, "ci_high"] = difference[both] + half
+        return Results({**study.tables, "pairs": pairs}, study.run)
 
     return set_them
 
@@ -72,13 +79,54 @@ def test_the_nearest_is_named_with_its_distance(regrets: Change) -> None:
     )
     text = words(nearest_sentence(study))
     assert "`transformer` has a mean regret of 0.0200 [0.0190, 0.0210] nats" in text
-    assert "Next is `construction-softmax` with 0.0500 [0.0400, 0.0600]: 0.0300 more, 2.50 times as much." in text
+    expected = "Next is `construction-softmax` with 0.0500 [0.0400, 0.0600]: 0.0300 [0.0290, 0.0310] more, paired, 2.50"
+    assert f"{expected} times as much." in text
     assert "add-one" not in text, "the Bayes rule is not its own neighbour"
 
 
-def test_overlapping_intervals_are_not_distinguishable(regrets: Change) -> None:
-    study = regrets(transformer=(0.02, 0.01, 0.03), construction_softmax=(0.025, 0.02, 0.03), uniform=(0.2, 0.19, 0.21))
-    assert "with 0.0250 [0.0200, 0.0300]: not distinguishable from it." in words(nearest_sentence(study))
+def test_the_paired_difference_decides_and_no_overlap(regrets: Change) -> None:
+    values = {
+        "transformer": (0.02, 0.01, 0.03),
+        "construction_softmax": (0.025, 0.02, 0.03),
+        "uniform": (0.2, 0.1, 0.3),
+    }
+    clear = words(nearest_sentence(regrets(**values)))
+    assert "with 0.0250 [0.0200, 0.0300]: 0.0050 [0.0040, 0.0060] more, paired, 1.25 times as much." in clear
+    tied = words(nearest_sentence(regrets(half=0.006, **values)))
+    assert "0.0050 [−0.0010, 0.0110] more, paired: not distinguishable from it." in tied
+    everyone = words(nearest_sentence(regrets(half=0.5, **values)))
+    assert everyone.endswith("Also tied with `transformer`: `uniform`.")
+    apart = {
+        "transformer": (0.02, 0.019, 0.021),
+        "construction_softmax": (0.03, 0.029, 0.031),
+        "uniform": (1.0, 0.9, 1.1),
+    }
+    assert "not distinguishable" in words(nearest_sentence(regrets(half=0.02, **apart)))
+
+
+def test_without_pairs_nothing_is_claimed(results: Results) -> None:
+    older = Results({name: table for name, table in results.tables.items() if name != "pairs"}, results.run)
+    text = words(nearest_sentence(older))
+    assert "no paired comparison is at hand" in text
+    assert "not distinguishable" not in text
+    page = Page()
+    add_answer(page, older)
+    assert "#pairs" not in page.markdown()
+
+
+def test_the_headline_marks_who_is_tied(regrets: Change) -> None:
+    values = {
+        "transformer": (0.02, 0.01, 0.03),
+        "construction_softmax": (0.025, 0.02, 0.03),
+        "uniform": (0.2, 0.1, 0.3),
+    }
+    tied, clear = Page(), Page()
+    add_answer(tied, regrets(half=0.006, **values))
+    lines = [words(line).split("|")[1].strip() for line in tied.markdown().split("\n") if line.startswith("| ")]
+    assert [line for line in lines if "†" in line] == ["transformer †", "construction-softmax †"]
+    add_answer(clear, regrets(**values))
+    assert "†" not in clear.markdown()
+    assert "No one is tied with the best ([all pairs](#pairs))." in clear.markdown()
 
 
 def test_infinite_regret_comes_last(results: Results) -> None:
@@ -111,7 +159,7 @@ def test_it_moves_away_only_if_the_bands_say_so(changed: Change) -> None:
     assert "least at n = 2 (0.0100 [0.0090, 0.0110]); at n = 24 it is 0.0200 [0.0190, 0.0210]" in away
     assert "it has moved away from Bayes again" in away
     unsure = words(departure_sentence(regret_curve(changed, 0.010, 0.0105)))
-    assert "the regret at n = 24 is not distinguishable from the least." in unsure
+    assert "the bands at the two lengths overlap, which does not decide whether it has risen again." in unsure
     falling = words(departure_sentence(regret_curve(changed, 0.010, 0.005)))
     assert "least at n = 24 (0.0050 [0.0040, 0.0060]), the longest context." in falling
 
@@ -134,7 +182,7 @@ def test_sharper_and_flatter_follow_the_lowest_bin(changed: Change) -> None:
     assert "0.050 against 0.150 at n = 3, 0.300 against 0.150 at n = 20" in text
 
 
-def test_the_pseudo_count_rises_falls_or_is_not_distinguishable(results: Results, changed: Change) -> None:
+def test_the_pseudo_count_rises_falls_or_is_undecided(results: Results, changed: Change) -> None:
     text = words(pseudo_count_sentence(results))
     assert "It rises from 0.300 [0.270, 0.330] after 1 visit to 2.837" in text
     assert text.endswith("after 20 visits; Bayes adds 1 at every number.")
@@ -142,7 +190,7 @@ def test_the_pseudo_count_rises_falls_or_is_not_distinguishable(results: Results
     falling = changed("smoothing", where, estimate=0.1, ci_low=0.05, ci_high=0.15)
     assert "It falls from 0.300" in words(pseudo_count_sentence(falling))
     flat = changed("smoothing", where, estimate=0.4, ci_low=0.2, ci_high=0.6)
-    assert "a change is not distinguishable" in words(pseudo_count_sentence(flat))
+    assert "the two intervals overlap, which does not decide whether it changes" in words(pseudo_count_sentence(flat))
 
 
 def test_pseudo_counts_at_a_boundary_or_unidentified_are_left_out(changed: Change) -> None:

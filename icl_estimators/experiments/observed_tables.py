@@ -1,0 +1,287 @@
+"""The tables of observed sequences: log losses, paired differences from the reference, and all pairs.
+
+Losses are paired by prediction. Whole histories are compared with whole histories and windows with windows. Of several
+sequences each is an independent unit. One long series has no such units: there a sliding window gives losses that may
+be taken for stationary, and their differences are tested by Diebold & Mariano (1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.chains import ObservedSequences
+from icl_estimators.estimators import Estimator, get_all
+from icl_estimators.experiments.observed import ObservedRow, observed_rows, risk_row
+from icl_estimators.experiments.pair_table import pair_rows
+from icl_estimators.experiments.tables import Cell, Table
+from icl_estimators.inference import IDENTICAL, PairComparisons, compare_pairs, is_rounding
+from icl_estimators.inference.intervals import t_quantile
+from icl_estimators.inference.serial import block_bootstrap, block_length, long_run_covariance, newey_west_lag
+from icl_estimators.validation import InputError, probability_level
+
+__all__ = ["difference_metrics", "observed_tables", "with_reference"]
+
+Array = NDArray[np.float64]
+
+METRIC = "log_loss_nats"
+LAG_0, BOOTSTRAP = "log_loss_nats_lag_0", "log_loss_nats_block_bootstrap"
+difference_metrics = (METRIC, LAG_0, BOOTSTRAP)
+"""What a difference of log losses is called: its first row, and two more of one long series."""
+
+GROWING = "no interval: one series, and losses with a growing history are not stationary"
+_TOO_SHORT = "no interval: one prediction"
+
+
+def observed_tables(
+    estimators: Sequence[Estimator], data: ObservedSequences, *, reference: str, window: int, level: float = 0.95
+) -> dict[str, Table]:
+    """Return risk.csv, differences.csv and pairs.csv for observed sequences.
+
+    Parameters
+    ----------
+    estimators : sequence of Estimator
+        With distinct names.
+    data : ObservedSequences
+    reference : str
+        Name of the estimator that the others are compared with, each of their rows with its row of the same kind.
+    window : int
+        W ≥ 1.
+    level : float
+        Of intervals.
+
+    Returns
+    -------
+    dict of str to Table
+
+    Raises
+    ------
+    ContractError
+        If an estimator fails or breaks the contract.
+    InputError
+        If names repeat, the reference is not among them, or `level` is not strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from icl_estimators.estimators import get
+    >>> data = ObservedSequences("coin", ("a", "b"), (np.array([0, 1, 1, 0]), np.array([0, 0, 1]), np.array([1, 0])))
+    >>> rules = [get("add-one", n_states=2), get("uniform", n_states=2)]
+    >>> tables = observed_tables(rules, data, reference="add-one", window=10)
+    >>> [len(table.rows) for table in tables.values()]
+    [2, 1, 1]
+    """
+    level = probability_level(level)
+    names = [estimator.name for estimator in estimators]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two estimators are called {name}: name each once")
+    if reference not in names:
+        raise InputError(f"the reference {reference} is not among the estimators: {', '.join(names)}")
+    rows = observed_rows(estimators, data, window=window)
+    differences: list[tuple[Cell, ...]] = []
+    pairs: list[tuple[Cell, ...]] = []
+    kinds = [kind for kind in (False, True) if any(row.sliding is kind for row in rows)]
+    for kind in kinds:
+        group = _Group.of([row for row in rows if row.sliding is kind], window)
+        differences += group.difference_rows(reference, level)
+        pairs += group.pair_rows(level)
+    return {
+        "risk": Table.of("risk", (risk_row(row, level) for row in rows)),
+        "differences": Table.of("differences", differences),
+        "pairs": Table.of("pairs", pairs),
+    }
+
+
+def with_reference(
+    estimators: Iterable[Estimator], reference: str, **options: Any
+) -> tuple[tuple[Estimator, ...], str]:
+    """Return the estimators with the reference among them, and its name.
+
+    Parameters
+    ----------
+    estimators : iterable of Estimator
+    reference : str
+        Name of one of them, or a spec.
+    **options
+        As for :func:`icl_estimators.estimators.get_all`.
+
+    Raises
+    ------
+    InputError
+        If the spec stands for several training runs, or as :func:`icl_estimators.estimators.get_all`.
+    """
+    made = tuple(estimators)
+    names = [estimator.name for estimator in made]
+    if reference in names:
+        return made, reference
+    candidates = get_all([reference], **options)
+    if len(candidates) > 1:
+        listed = ", ".join(candidate.name for candidate in candidates)
+        raise InputError(f"the reference {reference} stands for several training runs: name one of {listed}")
+    name = candidates[0].name  # a spec may be spelled in several ways
+    return (made, name) if name in names else ((*made, *candidates), name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Rows that may be compared, and how.
+
+    Attributes
+    ----------
+    rows : list of ObservedRow
+    losses : ndarray of float64, shape (n, N)
+        Prediction by row.
+    lengths : ndarray of int64, shape (G,)
+        Predictions of each sequence that has any.
+    why_not : str
+        Why no difference has an interval; empty if they have.
+    """
+
+    rows: list[ObservedRow]
+    losses: Array
+    lengths: NDArray[np.int64]
+    why_not: str
+
+    @classmethod
+    def of(cls, rows: list[ObservedRow], window: int) -> _Group:
+        lengths = np.array([len(loss) for loss in rows[0].losses], dtype=np.int64)
+        losses = np.stack([np.concatenate(row.losses) for row in rows], axis=1)
+        why_not = ""
+        if len(lengths) == 1:
+            count = len(losses)
+            if count < 2:
+                why_not = _TOO_SHORT
+            elif not rows[0].sliding:
+                why_not = GROWING
+            elif 2 * (window - 1) > count:
+                why_not = (
+                    f"{GROWING}: the window is full from prediction {window:,} of {count:,} only; a shorter one "
+                    "(--length) gives an interval"
+                )
+        return cls(rows, losses, lengths, why_not)
+
+    @property
+    def clustered(self) -> bool:
+        return len(self.lengths) > 1
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        return float(max((len(self.lengths) if self.clustered else len(self.losses)) - 1, 1))
+
+    @property
+    def method(self) -> str:
+        """How the standard error of a difference comes about, for the notes."""
+        if self.clustered:
+            return f"clustered on {len(self.lengths):,} sequences"
+        return f"Diebold–Mariano, Newey–West with lag {newey_west_lag(len(self.losses))}"
+
+    def covariance(self, values: Array) -> Array:
+        """Return the covariance of the means of finite columns, shape (n, N) → (N, N)."""
+        if not self.clustered:
+            return long_run_covariance(values, newey_west_lag(len(values)))
+        sums = np.add.reduceat(values, np.concatenate([[0], np.cumsum(self.lengths)[:-1]]), axis=0)
+        residuals = sums - self.lengths[:, None] * values.mean(axis=0)
+        count = len(self.lengths)
+        return np.asarray(count / (count - 1.0) * (residuals.T @ residuals) / float(len(values)) ** 2)
+
+    def why_undefined(self, *columns: int) -> str:
+        """Say which losses of rows are infinite; nothing if none is."""
+        found = ((self.rows[column].name, int(np.isinf(self.losses[:, column]).sum())) for column in columns)
+        why = [f"{name} is infinite in {count:,} of {len(self.losses):,} predictions" for name, count in found if count]
+        return f"no difference: {', '.join(why)}" if why else ""
+
+    def pair_rows(self, level: float) -> Iterable[tuple[Cell, ...]]:
+        if len(self.rows) < 2:
+            return []
+        names = [row.name for row in self.rows]
+        return pair_rows(names, METRIC, self.losses.mean(axis=0), self._pairs(level))
+
+    def _pairs(self, level: float) -> PairComparisons:
+        size = len(self.rows)
+        first, second = np.triu_indices(size, 1)
+        difference, se = np.full(len(first), np.nan), np.full(len(first), np.nan)
+        notes = []
+        finite = np.isfinite(self.losses).all(axis=0)
+        covariance = np.full((size, size), np.nan)
+        if not self.why_not and finite.any():
+            covariance[np.ix_(finite, finite)] = self.covariance(self.losses[:, finite])
+        for pair, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            why = self.why_undefined(i, j)
+            if not why:
+                values = self.losses[:, i] - self.losses[:, j]
+                difference[pair] = values.mean()
+                if not values.any():
+                    se[pair] = 0.0  # twins, with or without a law for their difference
+                elif self.why_not:
+                    why = self.why_not
+                else:
+                    se[pair] = np.sqrt(self.covariance(values[:, None])[0, 0])
+                    why = self.method
+            notes.append(why)
+        return compare_pairs(
+            self.losses.mean(axis=0),
+            covariance,
+            degrees_of_freedom=self.degrees_of_freedom,
+            level=level,
+            difference=difference,
+            se=se,
+            notes=notes,
+        )
+
+    def difference_rows(self, reference: str, level: float) -> Iterable[tuple[Cell, ...]]:
+        places = [place for place, row in enumerate(self.rows) if row.estimator == reference]
+        if not places:
+            missing = f"no difference: {reference} reads a window only, so no whole history of it to compare with"
+            for row in self.rows:
+                yield (row.name, reference, "mean", METRIC, *(np.nan,) * 7, missing)
+            return
+        place = places[0]
+        for column, row in enumerate(self.rows):
+            if column != place:
+                head = (row.name, self.rows[place].name, "mean")
+                yield from ((*head, *cells) for cells in self._difference(column, place, level))
+
+    def _difference(self, column: int, place: int, level: float) -> Iterable[tuple[Cell, ...]]:
+        nothing = (np.nan,) * 3
+        why = self.why_undefined(column, place)
+        if why:
+            yield (METRIC, np.nan, *nothing, *nothing, why)
+            return
+        both = self.losses[:, [column, place]]
+        values = np.column_stack([both, both[:, 0] - both[:, 1]])
+        difference = float(values[:, 2].mean())
+        if not values[:, 2].any():
+            yield (METRIC, 0.0, 0.0, 0.0, 0.0, 1.0, np.inf, np.nan, IDENTICAL)
+            return
+        if self.why_not:
+            yield (METRIC, difference, *nothing, *nothing, self.why_not)
+            return
+        freedom = self.degrees_of_freedom
+        margin = t_quantile(0.5 + 0.5 * level, freedom)
+        ways = [(METRIC, self.covariance(values), f"{self.method}, t with {freedom:,.0f} degrees of freedom")]
+        if not self.clustered:
+            classical = long_run_covariance(values, 0)
+            ways.append((LAG_0, classical, f"as if predictions were independent, t with {freedom:,.0f} degrees"))
+        for metric, covariance, note in ways:
+            se = float(np.sqrt(covariance[2, 2]))
+            low, high = difference - margin * se, difference + margin * se
+            yield (metric, difference, se, low, high, *_gains(covariance), np.nan, note)
+        if not self.clustered:
+            errors = block_bootstrap(values)
+            low, high = difference - np.quantile(errors[:, 2], [0.5 + 0.5 * level, 0.5 - 0.5 * level])
+            covariance = np.cov(errors.T)
+            note = f"moving-block bootstrap, {len(errors):,} draws, blocks of {block_length(len(values))}"
+            se = float(np.sqrt(covariance[2, 2]))
+            yield (BOOTSTRAP, difference, se, float(low), float(high), *_gains(covariance), np.nan, note)
+
+
+def _gains(covariance: Array) -> tuple[float, float]:
+    """Return the correlation of a and b, and (Var a + Var b)/Var(a − b), from the covariance of (a, b, a − b)."""
+    a, b, apart = covariance.diagonal()
+    spread = np.sqrt(a * b)
+    correlation = np.nan if is_rounding(spread) else float(np.clip(covariance[0, 1] / spread, -1.0, 1.0))
+    return correlation, float((a + b) / apart) if apart > 0 else np.inf
