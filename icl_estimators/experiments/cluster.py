@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from icl_estimators.experiments.executors import cannot_travel, one_thread
 from icl_estimators.provenance import library_versions
 from icl_estimators.validation import InputError
+from icl_estimators.workers import at_work, refuse_in_worker
 
 __all__ = ["Cluster"]
 
@@ -39,10 +40,12 @@ class Cluster:
     ------
     InputError
         If dask.distributed is not installed, the scheduler does not answer within 8 s, it has no workers, a worker
-        lacks this package or has another version of it, NumPy, SciPy or torch, or `shared` cannot be pickled.
+        lacks this package or has another version of it, NumPy, SciPy or torch, `shared` cannot be pickled, or this is a
+        worker itself.
     """
 
     def __init__(self, shared: Any, address: str) -> None:
+        refuse_in_worker(2)
         try:
             from distributed import Client
         except ImportError:
@@ -103,6 +106,9 @@ class Cluster:
         """A task whose worker was lost goes to another by itself; this one took several with it."""
         return False
 
+    def explain(self) -> None:
+        """Nothing to explain: the scheduler knows."""
+
     def renew(self) -> None:
         """Nothing to do: the scheduler knows which workers it has."""
 
@@ -121,12 +127,13 @@ _unpacked: dict[bytes, Any] = {}  # on a worker: the latest study that it has un
 
 def _on_worker(work: Callable[[Any, Task], Result], package: bytes, task: Task) -> Result:
     digest = hashlib.sha256(package).digest()
-    if digest not in _unpacked:
-        shared = pickle.loads(package)
-        _unpacked.clear()
-        _unpacked[digest] = shared
-    with one_thread():
-        return work(_unpacked[digest], task)
+    with at_work():
+        if digest not in _unpacked:
+            shared = pickle.loads(package)
+            _unpacked.clear()
+            _unpacked[digest] = shared
+        with one_thread():
+            return work(_unpacked[digest], task)
 
 
 def _first_line(error: BaseException) -> str:
