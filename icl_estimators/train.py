@@ -43,7 +43,8 @@ def _parser() -> Parser:
     parser = Parser(
         prog="python -m icl_estimators.train",
         description="Train an attention-only transformer on sequences of freshly sampled Markov chains, one run for "
-        "each seed.\nA run that was stopped, even killed, goes on with --resume and ends with the very same weights.",
+        "each seed.\nA run that was stopped, even killed, goes on with --resume, on the same kind of CPU with the same "
+        "versions,\nand ends with the very same weights.",
     )
     parser.add_argument(
         "--seed",

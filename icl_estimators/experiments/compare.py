@@ -174,7 +174,7 @@ def compare(
     level : float
         Confidence level of intervals and bands.
     jobs : int
-        Processes. Results are the same bits for any number.
+        Processes. Results are the same bits for any number, on the same kind of CPU and with the same versions.
     device : str
         Where a transformer runs.
     progress : callable, optional
@@ -342,7 +342,13 @@ def run_study(
         kept=kept,
     )
     sequences = study.chains * study.sequences_per_chain + study.decomposition_chains * study.decomposition_sequences
+    other_cpus: dict[str, list[str]] = {}
     with crew_for(study, study.estimators, sequences, jobs, dask) as crew:
+        if isinstance(crew, Cluster):
+            other_cpus = crew.other_cpus
+        if other_cpus and notice is not None:
+            worker, differs = next(iter(other_cpus.items()))
+            notice(f"the dask worker {worker} has another kind of CPU ({differs[0]}): numbers agree to 1e-6 only")
         risk = design("risk", RiskMoments, risk_block, study.chains, study.sequences_per_chain, crew=crew)
         decomposition = design(
             "decomposition",
@@ -374,6 +380,7 @@ def run_study(
         "chains_for_target_se": _chains_needed(study, risk),
         "streams": ["risk", "decomposition", "tuning", "example"],
         "jobs": jobs,
+        **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
         "threads": 1,  # in each of them
         **made_with(),
         "wall_time_s": time.perf_counter() - began,

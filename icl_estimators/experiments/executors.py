@@ -289,7 +289,7 @@ class Processes:
 def one_thread() -> contextlib.AbstractContextManager[Any]:
     """Run what is inside with one thread in BLAS, OpenMP and torch.
 
-    The same bits on any machine, and faster for small matrices, above all where cores are shared.
+    The same bits whatever the number of cores, and faster for small matrices, above all where cores are shared.
     """
     limits: contextlib.AbstractContextManager[Any] = threadpool_limits(limits=1)
     return limits

@@ -6,6 +6,7 @@ mean is taken over two rules.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
@@ -74,7 +75,7 @@ def own_sources(estimator: object) -> dict[str, str | None]:
     """Return the SHA-256 of the modules of your own that an estimator comes from, by name.
 
     These are the modules of the object's class and of its base classes, of the factory that made it, of the objects
-    that it holds, and what these modules in turn take from other modules that are not installed as a library. A module
+    that it holds, and what these modules in turn import of other modules that are not installed as a library. A module
     without a file that can be read is None; where the class's own text is known, as in a notebook, it is that text's.
     """
     found: dict[str, str | None] = {}
@@ -90,7 +91,7 @@ def own_sources(estimator: object) -> dict[str, str | None]:
             continue
         module = sys.modules.get(name)
         found[key] = _source(module, estimator)
-        others = {_home(value) for value in vars(module).values()} if module is not None else set()
+        others = _taken_from(module) if module is not None else set()
         todo += sorted(other for other in others if other and _is_own(other, installed))
     return dict(sorted(found.items()))
 
@@ -189,6 +190,25 @@ def _homes(value: object, depth: int = _DEPTH) -> Iterator[str]:
         for item in list(held)[:1000]:
             if not isinstance(item, (str, bytes, int, float, complex)):
                 yield from _homes(item, depth - 1)
+
+
+def _taken_from(module: ModuleType) -> set[str]:
+    """Return the modules that a module takes something from: by its import statements, and by what it has."""
+    found = {home for value in vars(module).values() if (home := _home(value))}
+    try:
+        tree = ast.parse(inspect.getsource(module))
+    except (OSError, TypeError, SyntaxError, ValueError):  # no Python source, or none to be had
+        return found
+    package = module.__name__ if hasattr(module, "__path__") else module.__name__.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            levels = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            origin = ".".join([*levels, *([node.module] if node.module else [])])
+            found |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}  # what is no module is not in use
+    parents = {".".join(parts[:n]) for name in found if (parts := name.split(".")) for n in range(1, len(parts))}
+    return {name for name in found | parents if name in sys.modules}
 
 
 def _home(value: object) -> str | None:

@@ -24,7 +24,8 @@ from icl_estimators.validation import InputError
 ROOT = Path(__file__).parents[2]
 MODULES = {
     "base_of_mine": "class Base:\n    n_states = 3\n",
-    "helper_of_mine": "def constant():\n    return 0.5\n",
+    "helper_of_mine": "from constant_of_mine import CONSTANT\n\ndef constant():\n    return CONSTANT\n",
+    "constant_of_mine": "CONSTANT = 0.5\n",
     "class_of_mine": """
 import numpy as np
 from base_of_mine import Base
@@ -45,6 +46,8 @@ class Outer(Rule):
     "factory_of_mine": "import class_of_mine\n\ndef make():\n    return class_of_mine.Rule()\n\nmade = make()\n",
     "stranger_of_mine": "1\n",
 }
+
+RULE = ("base_of_mine", "class_of_mine", "constant_of_mine", "helper_of_mine")
 
 
 @pytest.fixture
@@ -67,13 +70,13 @@ def sha(name: str) -> str:
 
 def test_sources_are_those_of_the_class_its_bases_and_what_they_import(modules: Callable[[str], ModuleType]) -> None:
     rule = modules("class_of_mine").Rule()  # type: ignore[attr-defined]
-    assert own_sources(rule) == {name: sha(name) for name in ("base_of_mine", "class_of_mine", "helper_of_mine")}
+    assert own_sources(rule) == {name: sha(name) for name in RULE}
 
 
 @pytest.mark.parametrize("attribute", ["make", "made"])
 def test_the_module_that_a_spec_names_belongs_to_it(modules: Callable[[str], ModuleType], attribute: str) -> None:
     rule = get(f"factory_of_mine:{attribute}")
-    assert set(own_sources(rule)) == {"base_of_mine", "class_of_mine", "factory_of_mine", "helper_of_mine"}
+    assert set(own_sources(rule)) == {*RULE, "factory_of_mine"}
 
 
 def test_what_a_rule_holds_belongs_to_it(modules: Callable[[str], ModuleType], tmp_path: Path) -> None:
