@@ -193,6 +193,19 @@ def test_files_of_an_unknown_run(tmp_path, name):
     refused(small(), tmp_path, "unknown run", resume=True)
 
 
+def test_other_versions_or_another_cpu(unfinished, monkeypatch):
+    here = environment(torch=True)
+    there = {**here, "versions": {**here["versions"], "torch": "1.0"}}
+    monkeypatch.setattr("icl_estimators.transformer.runs.environment", lambda torch: there)
+    versions = f'cannot be resumed: version of torch was "{torch.__version__.partition("+")[0]}.*" and is now "1.0"'
+    refused(small(), unfinished, versions, resume=True)
+    monkeypatch.setattr(
+        "icl_estimators.transformer.runs.environment", lambda torch: {**here, "cpu": {"machine": "m68k"}}
+    )
+    refused(small(), unfinished, 'CPU machine was ".*" and is now "m68k"; .* begin anew with --force', resume=True)
+    assert prepare(small(), unfinished, resume=False, force=True) is None
+
+
 def test_damaged_state(unfinished):
     state = unfinished / "k3-seed0" / "state.safetensors"
     state.write_bytes(state.read_bytes()[:-5])
