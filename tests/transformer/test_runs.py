@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from icl_estimators.provenance import environment
 from icl_estimators.transformer import ModelConfig, Recipe, load_checkpoint, runs
 from icl_estimators.transformer.runs import Run, RunFiles, check_space, prepare, train
 from icl_estimators.transformer.training import row_steps, snapshot_steps
