@@ -111,16 +111,16 @@ def differences(earlier: dict[str, Any], now: dict[str, Any], wording: str = RES
     Examples
     --------
     >>> differences({"seed": 0, "cpu": {"features": ["AVX2"]}}, {"seed": 1, "cpu": {"features": ["AVX2", "FMA3"]}})
-    ['CPU features (FMA3) was absent and is now there', 'seed was 0 and is now 1']
+    ['seed was 0 and is now 1', 'CPU features (FMA3) was absent and is now there']
     """
-    found = environment_differences(earlier, now, wording)
-    for key in sorted({*earlier, *now} - ENVIRONMENT):
+    found: list[str] = []
+    for key in sorted({*earlier, *now} - ENVIRONMENT, key=lambda key: (key in ("sources", "states"), key)):
         then, here = earlier.get(key), now.get(key)
         if key in ("sources", "states"):
             found += _unproven(key, then or {}, here or {}, wording)
         elif then != here:
             found.append(wording.format(key, spelled(then), spelled(here)))
-    return found
+    return found + environment_differences(earlier, now, wording)
 
 
 def _unproven(key: str, then: dict[str, Any], here: dict[str, Any], wording: str) -> Iterator[str]:
