@@ -16,6 +16,7 @@ from analysis.questions import Answer, Sizes
 from icl_estimators.experiments.executors import one_thread
 from icl_estimators.experiments.folder import write_json
 from icl_estimators.files import sha256
+from icl_estimators.locking import sole_writer
 from icl_estimators.provenance import library_versions
 from icl_estimators.reporting.build import write_report
 from icl_estimators.reporting.convert import FORMATS, require_packages
@@ -123,8 +124,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes")
     options = parser.parse_args(argv)
     require_packages(FORMATS)
-    found = answers(Sizes(jobs=options.jobs), say=lambda line: print(line, file=sys.stderr))
-    for path in build(found, options.data, options.reports, ROOT / "reports" / "template.md", FORMATS):
+    with sole_writer(options.data), sole_writer(options.reports):
+        found = answers(Sizes(jobs=options.jobs), say=lambda line: print(line, file=sys.stderr))
+        paths = build(found, options.data, options.reports, ROOT / "reports" / "template.md", FORMATS)
+    for path in paths:
         if path.parent.name != "figures":
             print(path)
     return 0

@@ -9,9 +9,11 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
     Interrupted,
     Parser,
@@ -84,6 +86,11 @@ def _parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a comparison and write its folder; return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    with ExitStack() as held:
+        return _main(arguments, held)
+
+
+def _main(arguments: list[str], held: ExitStack) -> int:
     options = _parser().parse_args(arguments)
     observed = options.sequences is not None or options.dataset is not None
     if options.report:
@@ -93,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     began = time.perf_counter()
     if options.resume and observed:
         raise InputError("--resume goes on with simulated studies; observed sequences take no time: leave it out")
-    result, inputs = _observed(options) if observed else _simulated(options)
+    result, inputs = _observed(options, held) if observed else _simulated(options, held)
     if result is None:
         if not options.quiet:
             print(f"{options.out} holds this very study, finished: nothing is left to do")
@@ -136,7 +143,7 @@ def _report(options: argparse.Namespace) -> list[Path]:
     return paths
 
 
-def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
+def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison | None, list[Path]]:
     """Run the study; None if it had been finished before and was to be resumed."""
     from icl_estimators.chains import ChainLaw
     from icl_estimators.experiments.block_store import StudyBlocks
@@ -149,6 +156,7 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
         weight_files,
     )
     from icl_estimators.experiments.folder import check_folder
+    from icl_estimators.experiments.identity import study_identity
     from icl_estimators.experiments.study import Study
     from icl_estimators.files import require_writable
 
@@ -179,23 +187,24 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
         checkpoints=training_runs(made),
     )
     expect_study(study)
-    identity = design_options(study)
-    check_folder(options.out, {"options": identity}, force=options.force)
+    design, identity = design_options(study), study_identity(made)
+    held.enter_context(sole_writer(options.out))
+    check_folder(options.out, {"options": design, "identity": identity}, force=options.force)
     if options.resume and (options.out / "run.json").exists():
         return None, []
     if not options.no_report:
         require_writable(options.out / "figures")
-    kept = StudyBlocks(options.out, identity, resume=options.resume, force=options.force)
+    kept = StudyBlocks(options.out, {**design, **identity}, resume=options.resume, force=options.force)
     with progress_reports(quiet=options.quiet) as (progress, notice):
         try:
             result = run_study(study, jobs=options.jobs, dask=options.dask, progress=progress, notice=notice, kept=kept)
-        except KeyboardInterrupt:
-            raise Interrupted(f"stopped; finished blocks are kept in {kept.folder}: --resume goes on") from None
+        except KeyboardInterrupt as stop:
+            raise Interrupted(f"stopped; finished blocks are kept in {kept.folder}: --resume goes on", stop) from None
     result.run["dask"] = options.dask
     return result, list(weight_files(made).values())
 
 
-def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
+def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison | None, list[Path]]:
     from icl_estimators.chains import read_sequences
     from icl_estimators.chains.observed import dataset
     from icl_estimators.estimators import split_specs
@@ -203,6 +212,7 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
     from icl_estimators.experiments.compare import Comparison, weight_files
     from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
+    from icl_estimators.experiments.identity import study_identity
     from icl_estimators.experiments.observed_tables import observed_tables, with_reference
     from icl_estimators.files import sha256
 
@@ -238,11 +248,13 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
         "states": data.n_states,
         "level": options.level,
     }
-    check_folder(options.out, {"options": design}, force=options.force)
+    identity = study_identity(estimators)
+    held.enter_context(sole_writer(options.out))
+    check_folder(options.out, {"options": design, "identity": identity}, force=options.force)
     with one_thread():
         tables = observed_tables(estimators, data, reference=reference, window=window, level=options.level)
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
-    return Comparison(tables, {"options": design}), [*inputs, *weights.values()]
+    return Comparison(tables, {"options": design, "identity": identity}), [*inputs, *weights.values()]
 
 
 def _digest(data: ObservedSequences) -> str:

@@ -7,7 +7,9 @@ import errno
 import functools
 import io
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from icl_estimators.validation import InputError, positive_int, positive_real, probability_level
+from icl_estimators.workers import refuse_command_in_worker
 
 if TYPE_CHECKING:
     from icl_estimators.estimators import Estimator
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Interrupted",
     "Parser",
+    "Terminated",
     "command",
     "concentration",
     "count",
@@ -37,7 +41,27 @@ __all__ = [
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a line that says what is kept and how to go on."""
+    """Ctrl-C or SIGTERM, with a line that says what is kept and how to go on.
+
+    Parameters
+    ----------
+    text : str
+        The line.
+    cause : KeyboardInterrupt, optional
+        What was caught; by default Ctrl-C.
+    """
+
+    def __init__(self, text: str = "interrupted", cause: KeyboardInterrupt | None = None) -> None:
+        super().__init__(text)
+        self.status: int = getattr(cause, "status", 128 + signal.SIGINT)
+
+
+class Terminated(Interrupted):
+    """SIGTERM."""
+
+    def __init__(self, text: str = "stopped by SIGTERM") -> None:
+        super().__init__(text)
+        self.status = 128 + signal.SIGTERM
 
 
 class Main(Protocol):
@@ -77,7 +101,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(body: Main) -> Main:
-    """Give a command line its exit codes: 0 done, 2 the user can mend it, 130 Ctrl-C, 1 a fault of ours.
+    """Give a command line its exit codes: 0 done, 2 the user can mend it, 130 Ctrl-C, 143 SIGTERM, 1 a fault of ours.
 
     The user's errors are one line on standard error, without a traceback. Faults of ours keep theirs.
     """
@@ -89,7 +113,9 @@ def command(body: Main) -> Main:
             if isinstance(stream, io.TextIOWrapper):  # a terminal that has no α still gets its table
                 stream.reconfigure(errors="backslashreplace")
         try:
-            status = body(argv)
+            refuse_command_in_worker()
+            with _terminable():
+                status = body(argv)
             sys.stdout.flush()  # here, where a full disk or a closed pipe can still be answered
             return status
         except InputError as error:
@@ -97,7 +123,7 @@ def command(body: Main) -> Main:
             return 2
         except KeyboardInterrupt as interruption:
             print(f"{program}: {str(interruption) or 'interrupted'}", file=sys.stderr)
-            return 130
+            return getattr(interruption, "status", 128 + signal.SIGINT)
         except BrokenPipeError:  # the reader of a pipe has seen enough, as in `… | head`
             _drop_output()
             return 0
@@ -109,6 +135,24 @@ def command(body: Main) -> Main:
             return 2
 
     return main
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, unless whoever started this process has it ignored."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _drop_output() -> None:

@@ -16,7 +16,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="python -m icl_estimators.report",
         description="Build the report of a study from the tables in its folder: report.md and figures/, and of these "
-        "report.html\nand report.pdf. The same tables give the same bytes.",
+        "report.html\nand report.pdf. The same tables give the same bytes with the same versions.",
         epilog="example: python -m icl_estimators.report icl-results",
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that evaluate wrote")

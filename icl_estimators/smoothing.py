@@ -7,9 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
     Parser,
     command,
@@ -72,8 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a smoothing study and write its folder; return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(arguments)
+    with ExitStack() as held:
+        return _main(options, arguments, held)
+
+
+def _main(options: argparse.Namespace, arguments: Sequence[str], held: ExitStack) -> int:
     began = time.perf_counter()
-    result, inputs = _run(options)
+    result, inputs = _run(options, held)
     from icl_estimators.reporting.provenance import provenance
 
     result.run.update(provenance("icl_estimators.smoothing", arguments, inputs))
@@ -89,12 +96,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
+def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[Path]]:
     from icl_estimators.chains import ChainLaw
-    from icl_estimators.experiments.compare import study_estimators, training_runs, weight_files
+    from icl_estimators.experiments.compare import study_estimators, weight_files
     from icl_estimators.experiments.folder import check_folder
-    from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing, smoothing_options
-    from icl_estimators.experiments.study import Study
+    from icl_estimators.experiments.identity import study_identity
+    from icl_estimators.experiments.smoothing import run_smoothing, smoothing_design, smoothing_options
     from icl_estimators.files import require_writable
     from icl_estimators.inference import FAMILIES, GROUPINGS
 
@@ -111,22 +118,22 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
         device=options.device,
         warn=lambda line: print(line, file=sys.stderr),
     )
-    study = Study(
-        estimators=made,
+    design = smoothing_design(
+        made,
         reference=reference,
         law=law,
         length=options.length,
         chains=options.chains,
         sequences_per_chain=options.sequences_per_chain,
-        decomposition_chains=0,
         seed=options.seed,
         level=options.level,
-        checkpoints=training_runs(made),
+        by=_names(options.by, GROUPINGS),  # type: ignore[arg-type]
+        families=() if options.families == "none" else _names(options.families, FAMILIES),
+        interventions=not options.no_interventions,
     )
-    families = () if options.families == "none" else _names(options.families, FAMILIES)
-    by = _names(options.by, GROUPINGS)
-    design = SmoothingDesign(study, by, families, not options.no_interventions)  # type: ignore[arg-type]
-    check_folder(options.out, {"options": smoothing_options(design)}, force=options.force)
+    record = {"options": smoothing_options(design), "identity": study_identity(made)}
+    held.enter_context(sole_writer(options.out))
+    check_folder(options.out, record, force=options.force)
     require_writable(options.out / "figures")
     with progress_reports(quiet=options.quiet) as (progress, notice):
         result = run_smoothing(design, jobs=options.jobs, progress=progress, notice=notice)

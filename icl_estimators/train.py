@@ -9,13 +9,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from icl_estimators.options import Parser, command, count, natural
+from icl_estimators.locking import sole_writer
+from icl_estimators.options import Interrupted, Parser, Terminated, command, count, natural
 from icl_estimators.options import concentration as positive
 from icl_estimators.validation import InputError
 
@@ -42,7 +43,8 @@ def _parser() -> Parser:
     parser = Parser(
         prog="python -m icl_estimators.train",
         description="Train an attention-only transformer on sequences of freshly sampled Markov chains, one run for "
-        "each seed.\nA run that was stopped, even killed, goes on with --resume and ends with the very same weights.",
+        "each seed.\nA run that was stopped, even killed, goes on with --resume, on the same kind of CPU with the same "
+        "versions,\nand ends with the very same weights.",
     )
     parser.add_argument(
         "--seed",
@@ -97,11 +99,17 @@ def _parser() -> Parser:
 @command
 def main(argv: Sequence[str] | None = None) -> int:
     """Train what the options ask for; return the exit status."""
-    options = _parser().parse_args(argv)
+    with ExitStack() as held:
+        return _main(_parser().parse_args(argv), held)
+
+
+def _main(options: argparse.Namespace, held: ExitStack) -> int:
     from icl_estimators.transformer.parallel import train_many  # loads torch
     from icl_estimators.transformer.runs import RunFiles, check_space, prepare
 
     runs = _runs(options)
+    for run in runs:
+        held.enter_context(sole_writer(options.out, run.name))
     done = {run: prepare(run, options.out, resume=options.resume, force=options.force) for run in runs}
     waiting = [run for run in runs if done[run] is None]
     if options.resume:
@@ -142,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if None in done.values():
         if not options.quiet:
             print("stopped; --resume goes on from here", file=sys.stderr)
-        raise KeyboardInterrupt
+        raise should_stop.by or Interrupted()
     return 0
 
 
@@ -198,24 +206,43 @@ def _summary(run: Run, info: CheckpointInfo, *, before: bool) -> str:
     return f"{run.name}: {result} (standard error){', had finished before' if before else ''}"
 
 
+class _Asked:
+    """Whether Ctrl-C or SIGTERM has come, and which."""
+
+    def __init__(self) -> None:
+        self.by: Interrupted | None = None
+
+    def __call__(self) -> bool:
+        return self.by is not None
+
+
 @contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Give a question that Ctrl-C answers with yes, so that a run stops between two updates; twice stops at once."""
-    asked = threading.Event()
+def _interruptible() -> Iterator[_Asked]:
+    """Give a question that Ctrl-C or SIGTERM answers with yes, so that a run stops between two updates.
+
+    A second signal stops at once.
+    """
+    asked = _Asked()
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
+        yield asked
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
 
     def ask(number: int, frame: object) -> None:
-        asked.set()
-        signal.signal(signal.SIGINT, before)
+        asked.by = Terminated() if number == signal.SIGTERM else Interrupted()
+        restore()
 
-    signal.signal(signal.SIGINT, ask)
+    def restore() -> None:
+        for number in heard:
+            signal.signal(number, before[number])
+
+    for number in heard:
+        signal.signal(number, ask)
     try:
-        yield asked.is_set
+        yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -30,6 +31,19 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
         return err
 
     return run
+
+
+def hear_ctrl_c() -> None:
+    """Restore, in a child, what a background job's parent has it ignore; for ``preexec_fn``."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def hearing() -> dict[str, Callable[[], None]]:
+    """Options for Popen that let a child hear Ctrl-C and SIGTERM, whatever this process ignores."""
+    return {"preexec_fn": hear_ctrl_c} if hasattr(signal, "pthread_sigmask") else {}
 
 
 @pytest.fixture(scope="session")

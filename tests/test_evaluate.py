@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -460,7 +461,10 @@ def test_it_runs_as_a_module_without_warnings(python: Python, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
-def test_ctrl_c_is_one_line_130_and_no_process_left(mine: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_are_one_line_and_leave_no_process(
+    mine: Path, tmp_path: Path, hearing: dict[str, Any], number: int, status: int
+) -> None:
     """As in a terminal, the signal goes to the workers too; they are in the middle of slow blocks."""
     estimators = ["--estimators", "mine_to_evaluate:Slow,add-one"]
     command = [
@@ -482,15 +486,16 @@ def test_ctrl_c_is_one_line_130_and_no_process_left(mine: Path, tmp_path: Path) 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        **hearing,
     )
     try:
         assert wait(lambda: len(in_session(running.pid)) >= 3)  # both workers live
         time.sleep(1.0)
-        os.killpg(running.pid, signal.SIGINT)
+        os.killpg(running.pid, number)
         printed, complaints = running.communicate(timeout=20)
     finally:
         running.kill()
-    assert (running.returncode, printed) == (130, "")
+    assert (running.returncode, printed) == (status, "")
     assert complaints.startswith("evaluate: stopped; finished blocks are kept in ")
     assert complaints.count("\n") == 1
     assert wait(lambda: not in_session(running.pid))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,15 +19,14 @@ DESIGN = ["--estimators", "construction-softmax,bigram,add-one", "--chains", "12
 DESIGN += ["--length", "20", "--decomposition-chains", "100", "--decomposition-sequences", "16", "--no-report"]
 
 
-def start(out: Path, *more: str) -> subprocess.Popen[str]:
+def start(out: Path, *more: str, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "icl_estimators.evaluate", *DESIGN, "--out", str(out), *more]
-    return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
+    return subprocess.Popen(command, text=True, **{"cwd": ROOT, **pipes, **options})
 
 
-def finish(out: Path, *more: str) -> tuple[int, str, str]:
-    process = start(out, *more)
+def finish(out: Path, *more: str, **options: Any) -> tuple[int, str, str]:
+    process = start(out, *more, **options)
     printed, complained = process.communicate(timeout=300)
     return process.returncode, printed, complained
 
@@ -96,15 +96,88 @@ def test_a_killed_pool_worker_is_made_good(undisturbed: Path, tmp_path: Path) ->
     assert tables(out) == tables(undisturbed)
 
 
-def test_ctrl_c_leaves_blocks_and_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_blocks_and_one_line_that_says_how_to_go_on(
+    tmp_path: Path, hearing: dict[str, Any], number: int, status: int
+) -> None:
     out = tmp_path / "out"
-    process = start(out, "--jobs", "2")
+    process = start(out, "--jobs", "2", **hearing)
     wait_for_blocks(out, process)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     _, complained = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == status
+    assert complained.count("\n") == 1
     assert complained.strip().splitlines()[-1].endswith("--resume goes on")
     assert list((out / "blocks").glob("*/*.npz"))
+
+
+RULE = """
+import numpy as np
+from constant_of_mine import CONSTANT
+
+class Slow:
+    name, n_states = "slow", 3
+
+    def predict_proba(self, tokens):
+        import time
+        time.sleep(0.3 if len(tokens) > 100 else 0)
+        out = np.full((*tokens.shape, 3), (1 - CONSTANT) / 2)
+        np.put_along_axis(out, tokens[:, :, None], CONSTANT, axis=2)
+        return out
+"""
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> tuple[Path, dict[str, Any], tuple[str, ...]]:
+    """Kill a study of a rule that takes a constant from another module; return its folder and how to start it."""
+    (tmp_path / "rule_of_mine.py").write_text(RULE, encoding="utf-8")
+    (tmp_path / "constant_of_mine.py").write_text("CONSTANT = 0.5\n", encoding="utf-8")
+    out = tmp_path / "out"
+    options = {"env": {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}, "cwd": tmp_path}
+    estimators = ("--estimators", "rule_of_mine:Slow,add-one", "--jobs", "1")
+    process = start(out, *estimators, **options)
+    wait_for_blocks(out, process, 1)
+    assert process.poll() is None, "it ended before it could be killed"
+    kill(process)
+    return out, options, estimators
+
+
+def test_a_rule_that_was_edited_is_another_study(
+    stopped: tuple[Path, dict[str, Any], tuple[str, ...]], tmp_path: Path
+) -> None:
+    out, options, estimators = stopped
+    blocks = sorted((out / "blocks").rglob("*.npz"))
+    (tmp_path / "constant_of_mine.py").write_text("CONSTANT = 0.6\n", encoding="utf-8")
+    status, printed, complained = finish(out, *estimators, "--resume", **options)
+    assert (status, printed, complained.count("\n")) == (2, "", 1)
+    assert "the source of slow (module constant_of_mine) was " in complained
+    assert complained.endswith("restore what it was begun with, or begin anew with --force\n")
+    assert sorted((out / "blocks").rglob("*.npz")) == blocks
+    (tmp_path / "constant_of_mine.py").write_text("CONSTANT = 0.5\n", encoding="utf-8")
+    status, _, complained = finish(out, *estimators, "--resume", **options)
+    assert (status, complained) == (0, "")
+    (tmp_path / "rule_of_mine.py").write_text(RULE + "\n", encoding="utf-8")
+    for again in ("--resume", "--quiet"):  # finished, but not this very study
+        status, printed, complained = finish(out, *estimators, again, **options)
+        assert (status, printed) == (2, "")
+        assert "holds the results of another study (the source of slow (module rule_of_mine): " in complained
+
+
+def test_a_folder_has_one_writer(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = start(out, "--jobs", "1")
+    wait_for_blocks(out, process)
+    os.kill(process.pid, signal.SIGSTOP)  # it lives, and does not end in the meantime
+    observed = ["--estimators", "add-one", "--dataset", "elnino", "--force"]
+    for more in (["--resume"], ["--seed", "1", "--force"], observed):
+        status, printed, complained = finish(out, *more)
+        assert (status, printed, complained.count("\n")) == (2, "", 1), complained
+        assert f"another process is writing to {out}: wait until it has ended, stop it, or name another" in complained
+    os.kill(process.pid, signal.SIGCONT)
+    _, complained = process.communicate(timeout=300)
+    assert process.returncode == 0, complained
+    assert tables(out) == tables(undisturbed)
+    assert not list(out.glob(".*"))
 
 
 @pytest.mark.slow

@@ -5,15 +5,17 @@ import errno
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from icl_estimators import options
-from icl_estimators.options import Parser, command, estimator_parent, make_estimators
+from icl_estimators.options import Interrupted, Parser, Terminated, command, estimator_parent, make_estimators
 from icl_estimators.validation import InputError
 
 
@@ -38,6 +40,32 @@ def test_done_is_0(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_the_user_can_mend_is_one_line_and_2(refused: Callable[..., str]) -> None:
     assert refused(ending(InputError("no such file: x"))) == "example: no such file: x\n"
     assert refused(ending(InputError("first\n  second\tthird"))) == "example: first second third\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="sends signals")
+def test_sigterm_is_143_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    @command
+    def main(argv: Sequence[str] | None = None) -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+        return 0
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        assert main([]) == 143
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert capsys.readouterr().err.endswith(": stopped by SIGTERM\n")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what whoever started this process wants ignored, is
+        assert ending(0)([]) == 0
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_an_interruption_keeps_what_it_came_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(Interrupted("kept", Terminated()))([]) == 143
+    assert ending(Interrupted("kept", KeyboardInterrupt()))([]) == 130
+    assert capsys.readouterr().err == "example: kept\n" * 2
 
 
 def test_control_c_is_130(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators import effective_smoothing
 from icl_estimators.experiments.executors import one_thread
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.smoothing import main
@@ -77,6 +78,23 @@ def test_groups_and_families_are_chosen(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*QUICK, "--out", str(tmp_path), "--by", "visits", "--families", "none", "--force"]) == 0
     assert "What a rule leaves over" not in capsys.readouterr().out
     assert (tmp_path / "figures" / "prediction.svg").exists()
+
+
+@trained
+def test_the_command_and_the_python_face_choose_one_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both tell the model how much is coming; the kernel's last bits are others than torch's."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr("icl_estimators.transformer.engines._PAIRS", {"training": 1.0, "prediction": 1.0})
+    small = ["--estimators", "transformer", "--families", "none", "--no-interventions", *QUICK[2:]]
+    assert main([*small, "--out", str(tmp_path / "command"), "--quiet"]) == 0
+    record = json.loads((tmp_path / "command" / "run.json").read_text(encoding="utf-8"))
+    assert record["options"]["kernel"] == ["transformer"]
+    design = {"chains": 40, "sequences_per_chain": 2, "length": 8}
+    face = effective_smoothing("transformer", families=[], interventions=False, **design)
+    assert (face.run["options"], face.run["identity"]) == (record["options"], record["identity"])
+    face.save(tmp_path / "face")
+    one, other = ((tmp_path / name / "smoothing.csv").read_bytes() for name in ("command", "face"))
+    assert one == other
 
 
 def test_quiet_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def _short_final_measurement(monkeypatch):
     monkeypatch.setattr("icl_estimators.transformer.measuring._FINAL_BATCHES", 2)
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     root = Path(icl_estimators.__file__).parents[1]
     return subprocess.Popen(
         [sys.executable, "-m", "icl_estimators.train", *arguments],
@@ -33,6 +34,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
 
 
@@ -247,16 +249,29 @@ def test_killed_in_the_middle_and_resumed(tmp_path, engine):
 
 
 @pytest.mark.parametrize(("jobs", "engine"), [("1", "torch"), ("2", "torch"), ("2", "kernel")])
-def test_interrupt_leaves_a_state_to_resume(tmp_path, jobs, engine):
-    """Ctrl-C: exit 130, one line that says what to do, and nothing lost. Saving by time is off."""
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_leaves_a_state_to_resume(tmp_path, hearing, jobs, engine, number, status):
+    """Ctrl-C and SIGTERM, to the workers too: one line that says what to do, nothing lost. Saving by time is off."""
     if engine == "kernel":
         pytest.importorskip("numba")
     arguments = ["--steps", "1000000", "--batch", "4", "--length", "8", "--d-model", "8", "--save-every", "1000"]
-    process = start(*arguments, "--engine", engine, "--seed", "0..1", "--jobs", jobs, "--out", str(tmp_path))
+    process = start(
+        *arguments,
+        "--engine",
+        engine,
+        "--seed",
+        "0..1",
+        "--jobs",
+        jobs,
+        "--out",
+        str(tmp_path),
+        start_new_session=True,
+        **hearing,
+    )
     wait_for(tmp_path / "k3-seed0" / "step-00000020.safetensors", 1, process)
-    os.kill(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == status
     assert "stopped; --resume goes on from here" in err
     assert "Traceback" not in err
     from icl_estimators.transformer.runs import _read_state

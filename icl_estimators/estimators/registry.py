@@ -11,6 +11,7 @@ import difflib
 import importlib
 import inspect
 import os
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
 from icl_estimators.validation import InputError, positive_int
 
-__all__ = ["DEFAULT_SPECS", "REGISTRY", "Spec", "get", "get_all", "parse_spec", "split_specs"]
+__all__ = ["DEFAULT_SPECS", "REGISTRY", "Spec", "factory_module", "get", "get_all", "parse_spec", "split_specs"]
 
 _HERE = "icl_estimators.estimators"
 
@@ -232,6 +233,23 @@ def get_all(
     return made
 
 
+_made_in: dict[int, tuple[Callable[[], Any], str]] = {}  # by identity: how to find the object, and its spec's module
+
+
+def factory_module(estimator: object) -> str | None:
+    """Return the module that the spec of an estimator of your own names; None if it was not made from a spec."""
+    found = _made_in.get(id(estimator))
+    return found[1] if found is not None and found[0]() is estimator else None
+
+
+def _remember(estimator: Any, module: str) -> None:
+    try:
+        find: Callable[[], Any] = weakref.ref(estimator)
+    except TypeError:  # its class has no place for such references
+        find = lambda: estimator  # noqa: E731
+    _made_in[id(estimator)] = (find, module)
+
+
 def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     looks_like_module = isinstance(parsed.value, str)
     if not looks_like_module:
@@ -261,6 +279,7 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
         raise InputError(f"{parsed.text}: the object is made already and takes no options")
     if not isinstance(made, Estimator):
         raise ContractError(f"{parsed.text}: {made!r} lacks one of name, n_states, predict_proba")
+    _remember(made, parsed.head)
     if made.n_states != offered["n_states"]:
         raise UnsupportedStates(
             f"{parsed.text} is for {made.n_states} states, but {offered['n_states']} were asked for"

@@ -1,9 +1,10 @@
 """Finished blocks of a study on disk, so that a run that was stopped goes on where it was.
 
 In ``OUT/blocks/<design>/`` each finished block is one ``.npz`` file of plain arrays (nothing is pickled), written
-whole or not at all, named by its chains. Blocks that follow each other from chain 0 are folded, now and then, into one
-file ``merged-<chains>.npz``, so that the folder does not grow with the study. ``OUT/blocks/study.json`` says whose
-blocks they are.
+whole or not at all, named by its chains; the digest of its study is in it, and a block of another study counts as
+missing. Blocks that follow each other from chain 0 are folded, now and then, into one
+file ``merged-<chains>.npz``, so that the folder does not grow with the study. ``OUT/blocks/study.json`` says in full
+whose blocks they are.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.experiments.folder import write_json
+from icl_estimators.experiments.identity import differences, digest
 from icl_estimators.experiments.smoothing_moments import SmoothingMoments
 from icl_estimators.files import write_whole
 from icl_estimators.inference import CellTally, Moments, PairMoments, PairwiseMoments, RatioMoments
@@ -95,7 +97,7 @@ class StudyBlocks:
     out : Path
         The study's output folder.
     identity : dict
-        All that decides the numbers, as in run.json's options.
+        All that decides the numbers: run.json's options and identity together.
     resume : bool
         Go on with the blocks that are there.
     force : bool
@@ -104,15 +106,16 @@ class StudyBlocks:
     Raises
     ------
     InputError
-        If `resume` is true and the blocks there are another study's (the first option that differs is named), or
-        blocks are there and neither `resume` nor `force` is true.
+        If `resume` is true and the blocks there are another study's (what differs is named), or blocks are there and
+        neither `resume` nor `force` is true.
     """
 
     def __init__(self, out: Path, identity: dict[str, Any], *, resume: bool = False, force: bool = False) -> None:
         self.folder = out / "blocks"
         record = self.folder / "study.json"
         plain = json.loads(json.dumps(identity))
-        if record.exists() and not force and next(self.folder.glob("*/*.npz"), None) is not None:
+        self._digest = digest(plain)
+        if not force and next(self.folder.glob("*/*.npz"), None) is not None:
             if not resume:
                 raise InputError(
                     f"{self.folder} holds finished blocks of a run that was stopped: go on with --resume, or begin "
@@ -127,18 +130,20 @@ class StudyBlocks:
     def _check_same(self, record: Path, identity: dict[str, Any]) -> None:
         try:
             earlier = json.loads(record.read_text(encoding="utf-8"))
-        except ValueError:
+            if not isinstance(earlier, dict):
+                raise ValueError
+        except (OSError, ValueError):
             raise InputError(f"{record} is not readable: begin anew with --force") from None
-        for key in sorted({*earlier, *identity}):
-            if earlier.get(key) != identity.get(key):
-                raise InputError(
-                    f"{self.folder} holds blocks of another study: {key} was {_spelled(earlier.get(key))} and is now "
-                    f"{_spelled(identity.get(key))}; give the same options, or begin anew with --force"
-                )
+        differs = differences(earlier, identity)
+        if differs:
+            raise InputError(
+                f"{self.folder} holds blocks of another study: {'; '.join(differs)}; restore what it was begun with, "
+                "or begin anew with --force"
+            )
 
     def design(self, name: str, kind: type[Part]) -> BlockStore[Part]:
         """Return the store of one design's blocks."""
-        return BlockStore(self.folder / name, kind)
+        return BlockStore(self.folder / name, kind, self._digest)
 
 
 class BlockStore(Generic[Part]):
@@ -150,10 +155,12 @@ class BlockStore(Generic[Part]):
         Made if it is not there.
     kind : type
         RiskMoments or DecompositionMoments.
+    study : str
+        The study's digest.
     """
 
-    def __init__(self, folder: Path, kind: type[Part]) -> None:
-        self.folder, self.kind = folder, kind
+    def __init__(self, folder: Path, kind: type[Part], study: str) -> None:
+        self.folder, self.kind, self._study = folder, kind, study
         folder.mkdir(parents=True, exist_ok=True)
         self._since_compaction: list[Path] = []
 
@@ -171,7 +178,7 @@ class BlockStore(Generic[Part]):
         return self._path(chains).exists()
 
     def load(self, chains: range) -> Part | None:
-        """Return a block, or None if it is not there or cannot be read."""
+        """Return a block, or None if it is not there, cannot be read, or is another study's."""
         return self._read(self._path(chains))
 
     def save(self, chains: range, part: Part) -> None:
@@ -192,21 +199,15 @@ class BlockStore(Generic[Part]):
     def _path(self, chains: range) -> Path:
         return self.folder / f"chains-{chains.start:08d}-{chains.stop:08d}.npz"
 
-    @staticmethod
-    def _write(path: Path, part: Part) -> None:
+    def _write(self, path: Path, part: Part) -> None:
         with write_whole(path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **pack(part))
+            np.savez(file, allow_pickle=False, study=np.array(self._study), **pack(part))
 
     def _read(self, path: Path) -> Part | None:
         if not path.exists():
             return None
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return unpack(self.kind, arrays)
+                return unpack(self.kind, arrays) if str(arrays["study"]) == self._study else None
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, InputError):
             return None  # a block that cannot be read is computed again
-
-
-def _spelled(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else text[:117] + "…"

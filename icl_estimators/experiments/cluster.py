@@ -10,8 +10,9 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from icl_estimators.experiments.executors import cannot_travel, one_thread
-from icl_estimators.provenance import library_versions
+from icl_estimators.provenance import environment, environment_differences, spelled
 from icl_estimators.validation import InputError
+from icl_estimators.workers import at_work, refuse_in_worker
 
 __all__ = ["Cluster"]
 
@@ -19,7 +20,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 ANSWER_WITHIN_S = 8
-_MUST_AGREE = ("icl-estimators", "numpy", "scipy", "torch")
+_MUST_AGREE = ("icl-estimators", "icl-estimators source", "numpy", "scipy", "torch")
+_ELSEWHERE = "{}: {} on this machine, {} on that one"
 
 
 class Cluster:
@@ -35,14 +37,23 @@ class Cluster:
     address : str
         The scheduler's, as in ``tcp://10.0.0.1:8786``.
 
+    Attributes
+    ----------
+    other_cpus : dict of str to list of str
+        Workers with another kind of processor than this machine's, and in what it differs: with them, numbers agree to
+        1e-6 and not to the last bit.
+
     Raises
     ------
     InputError
         If dask.distributed is not installed, the scheduler does not answer within 8 s, it has no workers, a worker
-        lacks this package or has another version of it, NumPy, SciPy or torch, or `shared` cannot be pickled.
+        lacks this package or has another version of it, NumPy, SciPy or torch, `shared` cannot be pickled, or this is a
+        worker itself.
     """
 
     def __init__(self, shared: Any, address: str) -> None:
+        refuse_in_worker(2)
+        self.other_cpus: dict[str, list[str]] = {}
         try:
             from distributed import Client
         except ImportError:
@@ -76,23 +87,27 @@ class Cluster:
         self.in_flight = 2 * max(1, sum(worker["nthreads"] for worker in workers.values()))
 
     def _check_versions(self) -> None:
-        def versions() -> dict[str, str | None]:  # nested, so that it travels by value to a worker without the package
+        def versions() -> dict[str, Any]:  # nested, so that it travels by value to a worker without the package
             try:
-                from icl_estimators.provenance import library_versions
+                from icl_estimators.provenance import environment
             except ImportError:
                 return {}
-            return library_versions()
+            made_by = environment(torch=False)
+            return {**made_by["versions"], "cpu": made_by["cpu"]}
 
-        here = library_versions()
+        here = environment(torch=False)
         for worker, there in self._client.run(versions).items():
             if not there:
                 raise InputError(f"the dask worker {worker} cannot import icl_estimators: install it there")
             for name in _MUST_AGREE:
-                if there[name] != here[name]:
+                if there.get(name) != here["versions"][name]:
                     raise InputError(
-                        f"the dask worker {worker} has {name} {there[name]}, here it is {here[name]}: install the same "
-                        "version on both"
+                        f"the dask worker {worker} has {name} {_plain(there.get(name))}, here it is "
+                        f"{_plain(here['versions'][name])}: install the same version on both"
                     )
+            differs = environment_differences({"cpu": here["cpu"]}, {"cpu": there["cpu"]}, _ELSEWHERE)
+            if differs:
+                self.other_cpus[worker] = differs
 
     def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
         """Begin the work on some worker."""
@@ -102,6 +117,9 @@ class Cluster:
     def is_loss(self, error: BaseException) -> bool:
         """A task whose worker was lost goes to another by itself; this one took several with it."""
         return False
+
+    def explain(self) -> None:
+        """Nothing to explain: the scheduler knows."""
 
     def renew(self) -> None:
         """Nothing to do: the scheduler knows which workers it has."""
@@ -121,12 +139,17 @@ _unpacked: dict[bytes, Any] = {}  # on a worker: the latest study that it has un
 
 def _on_worker(work: Callable[[Any, Task], Result], package: bytes, task: Task) -> Result:
     digest = hashlib.sha256(package).digest()
-    if digest not in _unpacked:
-        shared = pickle.loads(package)
-        _unpacked.clear()
-        _unpacked[digest] = shared
-    with one_thread():
-        return work(_unpacked[digest], task)
+    with at_work():
+        if digest not in _unpacked:
+            shared = pickle.loads(package)
+            _unpacked.clear()
+            _unpacked[digest] = shared
+        with one_thread():
+            return work(_unpacked[digest], task)
+
+
+def _plain(version: str | None) -> str:
+    return spelled(version).strip('"')
 
 
 def _first_line(error: BaseException) -> str:

@@ -20,7 +20,8 @@ from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.cluster import Cluster
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
-from icl_estimators.experiments.executors import InProcess, Processes, in_order, one_thread
+from icl_estimators.experiments.executors import InProcess, Processes, cannot_travel, in_order, one_thread
+from icl_estimators.experiments.identity import Sealed, study_identity
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -38,6 +39,7 @@ from icl_estimators.files import sha256
 from icl_estimators.inference import required_chains
 from icl_estimators.provenance import made_with
 from icl_estimators.validation import InputError, positive_int
+from icl_estimators.workers import refuse_in_worker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +120,8 @@ class Comparison:
         Raises
         ------
         InputError
-            If the folder cannot be written to, or holds another study and `force` is false.
+            If the folder cannot be written to, another process is writing to it, or it holds another study and `force`
+            is false.
         """
         from icl_estimators.experiments.folder import save_tables
 
@@ -172,7 +175,7 @@ def compare(
     level : float
         Confidence level of intervals and bands.
     jobs : int
-        Processes. Results are the same bits for any number.
+        Processes. Results are the same bits for any number, on the same kind of CPU and with the same versions.
     device : str
         Where a transformer runs.
     progress : callable, optional
@@ -185,7 +188,9 @@ def compare(
     Raises
     ------
     InputError
-        If an option is out of its range, an estimator is unknown, or fails at each of several tries.
+        If an option is out of its range, an estimator is unknown, or fails at each of several tries; or if several
+        jobs are asked for where they cannot start: in a worker process, which is what importing a module does that
+        calls this at its top level, or in a program that was read from standard input.
     ContractError
         If an estimator breaks the contract.
 
@@ -195,6 +200,7 @@ def compare(
     >>> result.risk.query("estimator == 'add-one' and context_length == 1 and metric == 'regret_nats'").estimate.item()
     0.0
     """
+    refuse_in_worker(jobs)
     law = ChainLaw(states, concentration, start)
     made, reference = study_estimators(
         estimators, law, reference=reference, checkpoints=checkpoints, device=device, warn=lambda line: None
@@ -320,7 +326,9 @@ def run_study(
         As :func:`compare`, and if the cluster cannot be used.
     """
     jobs = positive_int(jobs, "jobs")
+    refuse_in_worker(jobs)
     began = time.perf_counter()
+    identity = study_identity(study.estimators)  # before they are asked for anything
     with one_thread():
         study, gammas = tuned(study)
         # Before the long work: what is wrong with an estimator shows at once.
@@ -335,7 +343,13 @@ def run_study(
         kept=kept,
     )
     sequences = study.chains * study.sequences_per_chain + study.decomposition_chains * study.decomposition_sequences
-    with crew_for(study, sequences, jobs, dask) as crew:
+    other_cpus: dict[str, list[str]] = {}
+    with crew_for(study, study.estimators, sequences, jobs, dask) as crew:
+        if isinstance(crew, Cluster):
+            other_cpus = crew.other_cpus
+        if other_cpus and notice is not None:
+            worker, differs = next(iter(other_cpus.items()))
+            notice(f"the dask worker {worker} has another kind of CPU ({differs[0]}): numbers agree to 1e-6 only")
         risk = design("risk", RiskMoments, risk_block, study.chains, study.sequences_per_chain, crew=crew)
         decomposition = design(
             "decomposition",
@@ -362,11 +376,13 @@ def run_study(
         }
     run = {
         "options": design_options(study),
+        "identity": identity,
         "tuned_gamma": gammas,
         "nearest_construction": scales,
         "chains_for_target_se": _chains_needed(study, risk),
         "streams": ["risk", "decomposition", "tuning", "example"],
         "jobs": jobs,
+        **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
         "threads": 1,  # in each of them
         **made_with(),
         "wall_time_s": time.perf_counter() - began,
@@ -380,13 +396,17 @@ def expect_study(study: Study) -> None:
     expect(study.estimators, study.chains * study.sequences_per_chain + nested, study.length)
 
 
-def crew_for(shared: object, sequences: int, jobs: int, dask: str | None = None) -> InProcess | Processes | Cluster:
+def crew_for(
+    shared: object, estimators: Sequence[Estimator], sequences: int, jobs: int, dask: str | None = None
+) -> InProcess | Processes | Cluster:
     """Return who does the work; a small study stays in this process, where it is done sooner.
 
     Parameters
     ----------
     shared : object
         What every task needs.
+    estimators : sequence of Estimator
+        Those in it; workers must have their very sources.
     sequences : int
         How many are to be predicted.
     jobs : int
@@ -394,9 +414,13 @@ def crew_for(shared: object, sequences: int, jobs: int, dask: str | None = None)
     dask : str, optional
         Address of a dask.distributed scheduler, whose workers are used instead.
     """
-    if dask is not None:
-        return Cluster(shared, dask)
-    return InProcess(shared) if jobs == 1 or sequences < _WORTH_PROCESSES else Processes(shared, jobs)
+    if dask is None and (jobs == 1 or sequences < _WORTH_PROCESSES):
+        return InProcess(shared)
+    try:
+        sealed = Sealed(shared, estimators)
+    except Exception as error:
+        raise cannot_travel(error) from error
+    return Processes(sealed, jobs) if dask is None else Cluster(sealed, dask)
 
 
 def design_options(study: Study) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import contextlib
 import multiprocessing
 import os
 import pickle
-import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,16 @@ from typing import Any, Protocol, TypeVar
 from threadpoolctl import threadpool_limits
 
 from icl_estimators.validation import InputError
+from icl_estimators.workers import (
+    NestedWorkers,
+    at_work,
+    deaf_children,
+    end_now,
+    make_deaf,
+    refuse_in_worker,
+    require_main_file,
+    worker_context,
+)
 
 __all__ = [
     "ATTEMPTS",
@@ -57,6 +66,10 @@ class Crew(Protocol):
 
     def is_loss(self, error: BaseException) -> bool:
         """Say whether an error means that workers were lost, rather than that the task failed."""
+        ...
+
+    def explain(self) -> None:
+        """Raise if workers were lost for a reason that will not mend itself."""
         ...
 
     def renew(self) -> None:
@@ -122,12 +135,16 @@ def in_order(
                 finished(tasks[index], ready[index])
                 continue
             if isinstance(error, InputError) and not getattr(error, "transient", False):
+                if isinstance(error, NestedWorkers):
+                    raise NestedWorkers from None  # without the worker's own traceback
                 raise error
             if not isinstance(error, Exception):
                 raise error
             failures[index] += 1
             todo.appendleft(index)
-            lost = lost or crew.is_loss(error)
+            if crew.is_loss(error):
+                lost = True
+                crew.explain()
             if failures[index] >= ATTEMPTS:
                 raise _failed_for_good(tasks[index], error) from error
             if not crew.is_loss(error):
@@ -158,8 +175,8 @@ def _what(error: Exception) -> str:
         return str(error)
     if isinstance(error, BrokenExecutor):
         return (
-            "a worker process ended abruptly, as when memory runs out, or when a script that calls this has no "
-            "`if __name__ == '__main__':`: mend that, or use fewer --jobs"
+            "a worker process ended abruptly, as when memory runs out or a script fails when it is imported: mend "
+            "that, or use fewer --jobs"
         )
     return f"{type(error).__name__}: {error}"
 
@@ -192,6 +209,9 @@ class InProcess:
         """No worker can be lost."""
         return False
 
+    def explain(self) -> None:
+        """Nothing to explain."""
+
     def renew(self) -> None:
         """Nothing to do."""
 
@@ -215,10 +235,12 @@ class Processes:
     Raises
     ------
     InputError
-        If `shared` cannot be pickled.
+        If `shared` cannot be pickled, this program was read from standard input, or this is a worker itself.
     """
 
     def __init__(self, shared: Any, jobs: int) -> None:
+        refuse_in_worker(max(jobs, 2))
+        require_main_file()
         try:
             self._package = pickle.dumps(shared)
         except Exception as error:
@@ -228,26 +250,29 @@ class Processes:
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        # Spawned, not forked: a forked copy of a process with running threads can hang.
         return ProcessPoolExecutor(
             self._jobs,
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=worker_context(),
             initializer=_receive,
             initargs=(self._package,),
         )
 
     def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
         """Begin the work in the next free process."""
-        with _deaf_children():
+        with deaf_children():
             return self._pool.submit(_in_worker, work, task)
 
     def is_loss(self, error: BaseException) -> bool:
         """A process that ends abruptly breaks its whole pool."""
         return isinstance(error, BrokenExecutor)
 
+    def explain(self) -> None:
+        """Raise NestedWorkers if the workers' main module starts workers when it is imported."""
+        end_now(self._pool)
+
     def renew(self) -> None:
         """Replace the broken pool."""
-        self._end_now()
+        end_now(self._pool)
         self._pool = self._new_pool()
 
     def __enter__(self) -> Processes:
@@ -257,19 +282,14 @@ class Processes:
         if kind is None:
             self._pool.shutdown()
         else:
-            self._end_now()
-
-    def _end_now(self) -> None:
-        workers = list((self._pool._processes or {}).values())  # gone from the pool once it is shut down
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:  # nobody waits for what they are still at
-            worker.terminate()
+            with contextlib.suppress(NestedWorkers):  # what is on its way says so already
+                end_now(self._pool)
 
 
 def one_thread() -> contextlib.AbstractContextManager[Any]:
     """Run what is inside with one thread in BLAS, OpenMP and torch.
 
-    The same bits on any machine, and faster for small matrices, above all where cores are shared.
+    The same bits whatever the number of cores, and faster for small matrices, above all where cores are shared.
     """
     limits: contextlib.AbstractContextManager[Any] = threadpool_limits(limits=1)
     return limits
@@ -283,26 +303,13 @@ def cannot_travel(error: Exception) -> InputError:
     )
 
 
-@contextlib.contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Let processes that are started inside ignore Ctrl-C from their first moment: it is the parent's to handle."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows: they are deaf from their initializer on
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 _package = b""  # in a worker: what every task needs, sent once
 _shared: Any = None  # the same, unpacked by the first task
 
 
 def _receive(package: bytes) -> None:
     global _package
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    make_deaf()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _package = package
 
@@ -317,11 +324,14 @@ def _end_with_parent() -> None:
 
 def _in_worker(work: Callable[[Any, Task], Result], task: Task) -> Result:
     global _package, _shared
-    if _package:
-        try:
-            _shared = pickle.loads(_package)
-        except Exception as error:  # a class of the parent's __main__, of a notebook or an interactive session
-            raise cannot_travel(error) from error
-        _package = b""
-    with one_thread():
-        return work(_shared, task)
+    with at_work():
+        if _package:
+            try:
+                _shared = pickle.loads(_package)
+            except InputError:
+                raise
+            except Exception as error:  # a class of the parent's __main__, of a notebook or an interactive session
+                raise cannot_travel(error) from error
+            _package = b""
+        with one_thread():
+            return work(_shared, task)

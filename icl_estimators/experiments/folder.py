@@ -7,8 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from icl_estimators.experiments.identity import differences
 from icl_estimators.experiments.tables import COLUMNS, Table
 from icl_estimators.files import require_writable, write_whole
+from icl_estimators.locking import sole_writer
+from icl_estimators.provenance import THERE
 from icl_estimators.validation import InputError
 
 __all__ = ["check_folder", "save_tables", "write_json"]
@@ -21,7 +24,8 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
     ----------
     folder : Path
     run : dict, optional
-        The study, as in run.json; a folder that holds the very same one may be written again.
+        The study, as in run.json, where `options` and `identity` say which it is; a folder that holds the very same
+        one may be written again.
     force : bool
         Overwrite another study.
 
@@ -39,8 +43,8 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
         return
     if record.exists():
         try:
-            earlier = json.loads(record.read_text(encoding="utf-8"))["options"]
-            known = isinstance(earlier, dict)
+            earlier = _decisive(json.loads(record.read_text(encoding="utf-8")))
+            known = True
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             known = False
         if not known:
@@ -48,13 +52,12 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
                 f"{folder} holds a run.json that is no record of a study: name another folder with --out, or overwrite "
                 "it with --force"
             )
-        now = (run or {}).get("options", {})
-        if _canonical(earlier) == _canonical(now):
+        differs = differences(earlier, json.loads(json.dumps(_decisive(run or {"options": {}}))), THERE)
+        if not differs:
             return
-        differs = _first_difference(earlier, now)
         raise InputError(
-            f"{folder} holds the results of another study{differs}: name another folder with --out, or overwrite "
-            "it with --force"
+            f"{folder} holds the results of another study ({_listed(differs)}): name another folder with --out, or "
+            "overwrite it with --force"
         )
     present = [name for name in COLUMNS if (folder / f"{name}.csv").exists()]
     if present:
@@ -70,8 +73,13 @@ def save_tables(folder: Path, tables: dict[str, Table], run: dict[str, Any], *, 
     Raises
     ------
     InputError
-        As :func:`check_folder`.
+        As :func:`check_folder`, or if another process is writing to the folder.
     """
+    with sole_writer(folder):
+        return _save(folder, tables, run, force)
+
+
+def _save(folder: Path, tables: dict[str, Table], run: dict[str, Any], force: bool) -> list[Path]:
     check_folder(folder, run, force=force)
     paths = [folder / f"{name}.csv" for name in tables]
     # All are written before the first takes its place, so that a full disk leaves the earlier study as it was; what is
@@ -93,13 +101,10 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _canonical(options: Any) -> str:
-    """Return options in one spelling. They decide a study's numbers; the command, time and workers do not."""
-    return json.dumps(options, sort_keys=True)
+def _decisive(run: dict[str, Any]) -> dict[str, Any]:
+    """Return what decides a study's numbers; the command, time and workers do not."""
+    return {**run["options"], **run.get("identity", {})}
 
 
-def _first_difference(earlier: dict[str, Any], now: dict[str, Any]) -> str:
-    for key in sorted(set(earlier) | set(now)):
-        if _canonical(earlier.get(key)) != _canonical(now.get(key)):
-            return f" ({key}: {earlier.get(key)} there, {now.get(key)} here)"
-    return ""
+def _listed(differs: list[str]) -> str:
+    return "; ".join(differs[:3]) + (f"; and {len(differs) - 3} more" if len(differs) > 3 else "")

@@ -26,6 +26,7 @@ from icl_estimators.experiments.compare import (
     tuned,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
+from icl_estimators.experiments.identity import study_identity
 from icl_estimators.experiments.interventions import (
     InterventionMoments,
     intervention_block,
@@ -55,6 +56,7 @@ from icl_estimators.inference import (
 )
 from icl_estimators.provenance import made_with
 from icl_estimators.validation import InputError, positive_int
+from icl_estimators.workers import refuse_in_worker
 
 __all__ = [
     "Smoothing",
@@ -64,6 +66,7 @@ __all__ = [
     "family_fits",
     "run_smoothing",
     "smoothing_block",
+    "smoothing_design",
     "smoothing_options",
 ]
 
@@ -179,12 +182,52 @@ def effective_smoothing(
     >>> rows.estimate.round(9).to_dict()
     {'add-constant:0.5': 0.5, 'add-one': 1.0}
     """
+    refuse_in_worker(jobs)
     law = ChainLaw(states, concentration, start)
     made, reference = study_estimators(
         estimators, law, reference="add-one", checkpoints=checkpoints, device=device, warn=lambda line: None
     )
+    design = smoothing_design(
+        made,
+        reference=reference,
+        law=law,
+        length=length,
+        chains=chains,
+        sequences_per_chain=sequences_per_chain,
+        seed=seed,
+        level=level,
+        by=by,
+        families=families,
+        interventions=interventions,
+    )
+    return run_smoothing(design, jobs=jobs, progress=progress)
+
+
+def smoothing_design(
+    estimators: Sequence[Estimator],
+    *,
+    reference: str,
+    law: ChainLaw,
+    length: int,
+    chains: int,
+    sequences_per_chain: int,
+    seed: int,
+    level: float,
+    by: Sequence[Grouping],
+    families: Sequence[str],
+    interventions: bool,
+) -> SmoothingDesign:
+    """Return the design of a smoothing study, its estimators told how much is coming; both faces begin here.
+
+    Parameters are those of :func:`effective_smoothing`.
+
+    Raises
+    ------
+    InputError
+        If an option is out of its range or a name unknown.
+    """
     study = Study(
-        estimators=made,
+        estimators=tuple(estimators),
         reference=reference,
         law=law,
         length=length,
@@ -193,11 +236,10 @@ def effective_smoothing(
         decomposition_chains=0,
         seed=seed,
         level=level,
-        checkpoints=training_runs(made),
+        checkpoints=training_runs(estimators),
     )
     expect_study(study)
-    design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
-    return run_smoothing(design, jobs=jobs, progress=progress)
+    return SmoothingDesign(study, tuple(by), tuple(families), interventions)
 
 
 def run_smoothing(
@@ -223,6 +265,8 @@ def run_smoothing(
         As :func:`effective_smoothing`.
     """
     jobs = positive_int(jobs, "jobs")
+    refuse_in_worker(jobs)
+    identity = study_identity(design.study.estimators)  # before they are asked for anything
     began = time.perf_counter()
     report, say = progress or (lambda what, done, total: None), notice or (lambda line: None)
     with one_thread():
@@ -231,7 +275,7 @@ def run_smoothing(
     targets = intervention_targets(study) if design.interventions else ()
     families: dict[str, tuple[FamilyFit, ...]] = {}
     tables: dict[str, Table] = {}
-    with crew_for(design, study.chains * study.sequences_per_chain, jobs) as crew:
+    with crew_for(design, study.estimators, study.chains * study.sequences_per_chain, jobs) as crew:
         run = partial(
             run_design,
             chains=study.chains,
@@ -259,6 +303,7 @@ def run_smoothing(
             tables["interventions"] = intervention_table(study, changed)
     record = {
         "options": smoothing_options(design),
+        "identity": identity,
         "tuned_gamma": gammas,
         "intervened_on": [target.name for target in targets],
         "family_formulas": {name: smoothing_family(name, study.n_states).formula for name in design.families},

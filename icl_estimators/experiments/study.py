@@ -22,7 +22,8 @@ _UNIT_CELLS = 6_000_000
 
 @dataclass(frozen=True)
 class Study:
-    """A study's design. Results depend on this alone: not on workers, order or the machine's load.
+    """A study's design. On one kind of CPU and with the same versions, results depend on this alone: not on workers,
+    order or the machine's load.
 
     Attributes
     ----------

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from icl_estimators.files import write_whole
+from icl_estimators.locking import sole_writer
 from icl_estimators.reporting.convert import require_packages, write_html, write_pdf
 from icl_estimators.reporting.figures.saving import save_figure
 from icl_estimators.reporting.markdown import Page, code, escape
@@ -58,14 +59,17 @@ def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list
     Raises
     ------
     InputError
-        If the folder holds no study, a table cannot be read, or a package is missing.
+        If the folder holds no study, a table cannot be read, a package is missing, or another process is writing to
+        the folder.
     """
     formats = tuple(formats)
     require_packages(formats)
-    results = read_results(folder)
-    title, page = report_page(results)
-    remove_report(folder)
-    return write_report(page, title, folder / "report.md", formats)
+    read_results(folder)  # a folder without a study is left as it is
+    with sole_writer(folder):
+        results = read_results(folder)
+        title, page = report_page(results)
+        remove_report(folder)
+        return write_report(page, title, folder / "report.md", formats)
 
 
 def report_page(results: Results) -> tuple[str, Page]:

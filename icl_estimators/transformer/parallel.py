@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import queue
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +17,15 @@ from icl_estimators.transformer.runs import Outcome, Report, Run, train
 from icl_estimators.transformer.training import MetricRow
 from icl_estimators.transformer.widths import may_share
 from icl_estimators.validation import InputError
+from icl_estimators.workers import (
+    at_work,
+    deaf_children,
+    end_now,
+    make_deaf,
+    refuse_in_worker,
+    require_main_file,
+    worker_context,
+)
 
 __all__ = ["Report", "train_many"]
 
@@ -44,8 +51,15 @@ def train_many(
     ------
     (Run, CheckpointInfo or InputError or None)
         Each run with what came of it, as they end; those not begun before `should_stop` are None.
+
+    Raises
+    ------
+    InputError
+        If several processes are asked for where they cannot start: in a worker, or in a program that was read from
+        standard input.
     """
     tasks = _tasks(runs, jobs)
+    refuse_in_worker(min(jobs, len(tasks)))
     if min(jobs, len(tasks)) <= 1:
         for task in tasks:
             outcomes = dict.fromkeys(task, None)
@@ -53,24 +67,28 @@ def train_many(
                 outcomes = _train(task, out, report, should_stop, save_every, force)
             yield from outcomes.items()
         return
+    require_main_file()
     for config in {run.config for run in runs if run.engine == "kernel"}:
         from icl_estimators.transformer.kernel import compile_logits, compile_loss
 
         compile_loss(config.n_states)  # once, here: the processes find it in numba's cache
         compile_logits(config.n_states)
-    context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+    context = worker_context()
     stop, messages = context.Event(), context.Queue()
     pool = ProcessPoolExecutor(
         min(jobs, len(tasks)), context, initializer=_begin, initargs=(stop, messages, os.getpid())
     )
     with pool:
-        waiting = {pool.submit(_train_in_process, task, out, save_every, force): task for task in tasks}
+        with deaf_children():
+            waiting = {pool.submit(_train_in_process, task, out, save_every, force): task for task in tasks}
         while waiting:
             for run, step, row in _received(messages):
                 report(run, step, row)
             if should_stop():
                 stop.set()
             for future in [future for future in waiting if future.done()]:
+                if isinstance(future.exception(), BrokenProcessPool):
+                    end_now(pool)  # the others would be waited for
                 yield from _outcomes(future, waiting.pop(future)).items()
 
 
@@ -133,7 +151,7 @@ def _begin(stop: Event, messages: Queue[tuple[Run, int, MetricRow]], parent: int
     """Set up a process: it stops when it is told to or when whoever started it is gone."""
     global _stop, _messages, _parent
     _stop, _messages, _parent = stop, messages, parent
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    make_deaf()
     messages.cancel_join_thread()  # progress that nobody reads must not keep a process alive
 
 
@@ -148,4 +166,5 @@ def _train_in_process(task: Sequence[Run], out: Path, save_every: float, force: 
     def report(run: Run, step: int, row: MetricRow) -> None:
         _messages.put((run, step, row))
 
-    return _train(task, out, report, _should_stop, save_every, force)
+    with at_work():
+        return _train(task, out, report, _should_stop, save_every, force)

@@ -26,7 +26,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from icl_estimators.files import require_writable, write_whole
-from icl_estimators.provenance import code_commit, library_versions
+from icl_estimators.provenance import code_commit, environment, environment_differences, library_versions
 from icl_estimators.transformer.checkpoint import (
     CheckpointInfo,
     load_checkpoint,
@@ -169,7 +169,8 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
     InputError
         If the device is absent or `out` cannot be written to; if `out` holds this run already, or one of the
         same name with other options, and neither `resume` (for the very same options) nor `force` says what
-        to do; or if what is there is damaged.
+        to do; if an unfinished run was begun with other versions or on another kind of processor; or if what is
+        there is damaged.
     """
     require_device(run.device)
     files = RunFiles(out, run.name)
@@ -194,6 +195,13 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
             if resume:
                 raise InputError(f"{run.name} in {out} cannot be resumed: {now}; give the options it was begun with")
             raise InputError(f"{out} holds another run {run.name} ({now}): name another --out, or give --force")
+    if resume and not finished:
+        differs = environment_differences(_environment_of(files.state), environment(torch=True))
+        if differs:
+            raise InputError(
+                f"{run.name} in {out} cannot be resumed: {'; '.join(differs)}; restore what it was begun with, or "
+                "begin anew with --force"
+            )
     if not resume:
         status = "has finished" if finished else "is unfinished"
         raise InputError(f"{run.name} in {out} {status}: --resume goes on from what is there, --force starts anew")
@@ -333,6 +341,7 @@ class Recorder:
             "step": str(state.step),
             "last_row": str(state.last_row),
             "options": json.dumps(self.run.options),
+            "environment": json.dumps(environment(torch=True)),
             "rows": json.dumps([astuple(row) for row in self.rows]),
         }
         with write_whole(self.files.state) as temporary:
@@ -394,6 +403,13 @@ def _read_state(path: Path) -> tuple[dict[str, Any], list[MetricRow], TrainingSt
     except (SafetensorError, OSError, KeyError, TypeError, ValueError):
         raise InputError(f"{path} is damaged: train anew with --force") from None
     return options, rows, state
+
+
+def _environment_of(path: Path) -> dict[str, Any]:
+    """Return the versions and kind of processor that an unfinished run was begun with; none are known of older ones."""
+    with safe_open(path, "pt") as file:
+        found: dict[str, Any] = json.loads(file.metadata().get("environment", "{}"))
+    return found
 
 
 def _run_of(info: CheckpointInfo) -> Run:

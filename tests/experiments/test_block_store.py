@@ -97,6 +97,33 @@ def test_another_studys_blocks_are_refused_by_the_option_that_differs(tmp_path: 
     StudyBlocks(tmp_path, {"seed": 0, "chains": 100}, resume=True)
 
 
+def test_a_block_of_another_study_is_never_merged(tmp_path: Path) -> None:
+    for number, seed in enumerate((0, 1)):
+        store = StudyBlocks(tmp_path / str(seed), {"seed": seed}).design("risk", DecompositionMoments)
+        for first in range(0, 400, 50):
+            store.save(range(first, first + 50), part(float(number)))
+        store.save(range(400, 450), part(float(number)))
+        if number == 0:
+            continue
+        for first in range(0, 400, 50):
+            store.passed(range(first, first + 50), part(1.0))  # folded into one file at the end
+    mine = StudyBlocks(tmp_path / "0", {"seed": 0}, resume=True).design("risk", DecompositionMoments)
+    for path in (tmp_path / "1" / "blocks" / "risk").iterdir():
+        path.replace(tmp_path / "0" / "blocks" / "risk" / path.name)
+    assert mine.load(range(400, 450)) is None
+    assert mine.merged() == (0, None)
+    assert same(mine.load(range(50)), part(0.0))
+
+
+def test_blocks_without_a_record_are_not_thrown_away_unasked(tmp_path: Path) -> None:
+    StudyBlocks(tmp_path, {"seed": 0}).design("risk", DecompositionMoments).save(range(50), part(1.0))
+    (tmp_path / "blocks" / "study.json").unlink()
+    with pytest.raises(InputError, match="not readable: begin anew with --force"):
+        StudyBlocks(tmp_path, {"seed": 0}, resume=True)
+    with pytest.raises(InputError, match="go on with --resume"):
+        StudyBlocks(tmp_path, {"seed": 0})
+
+
 def test_blocks_of_a_stopped_run_are_not_thrown_away_unasked(tmp_path: Path) -> None:
     StudyBlocks(tmp_path, {"seed": 0}).design("risk", DecompositionMoments).save(range(50), part(1.0))
     with pytest.raises(InputError, match="go on with --resume, or begin anew with --force"):

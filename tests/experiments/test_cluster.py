@@ -14,6 +14,7 @@ import pytest
 from icl_estimators.experiments import cluster as module
 from icl_estimators.experiments.cluster import Cluster
 from icl_estimators.experiments.executors import in_order
+from icl_estimators.provenance import environment
 from icl_estimators.validation import InputError
 
 distributed = pytest.importorskip("distributed")
@@ -83,15 +84,23 @@ def test_a_task_that_never_works_ends_the_run(local: Any) -> None:
 
 
 def test_versions_must_agree(local: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "library_versions", lambda: {**_versions(), "numpy": "1.0"})
+    here = environment(torch=False)
+    there = {**here, "versions": {**here["versions"], "numpy": "1.0"}}
+    monkeypatch.setattr(module, "environment", lambda torch: there)
     with pytest.raises(InputError, match=r"has numpy \d.*, here it is 1\.0: install the same"):
         Cluster(None, local.scheduler_address)
 
 
-def _versions() -> dict[str, str | None]:
-    from icl_estimators.provenance import library_versions
-
-    return library_versions()
+def test_workers_with_another_cpu_are_named(local: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster(None, local.scheduler_address) as same:
+        assert same.other_cpus == {}
+    here = environment(torch=False)
+    other = {**here, "cpu": {**here["cpu"], "features": [*here["cpu"]["features"], "AVX1024"]}}
+    monkeypatch.setattr(module, "environment", lambda torch: other)
+    with Cluster(None, local.scheduler_address) as mixed:
+        line = "CPU features (AVX1024): there on this machine, absent on that one"
+        assert mixed.other_cpus
+        assert all(differs == [line] for differs in mixed.other_cpus.values())
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line_within_ten_seconds() -> None:

@@ -46,7 +46,7 @@ def test_another_study_is_never_overwritten_unasked(tmp_path: Path) -> None:
     for options, difference in (
         ({"seed": 1}, r"\(seed: 0 there, 1 here\)"),
         ({"level": 0.9}, r"\(level: 0.95 there, 0.9 here\)"),
-        ({"new": True}, r"\(new: None there, True here\)"),
+        ({"new": True}, r"\(new: absent there, true here\)"),
         ({"estimators": ["bigram", "add-one"]}, "estimators: "),
     ):
         with pytest.raises(InputError, match=f"holds the results of another study.*{difference}.*--force"):

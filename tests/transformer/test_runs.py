@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from icl_estimators.provenance import environment
 from icl_estimators.transformer import ModelConfig, Recipe, load_checkpoint, runs
 from icl_estimators.transformer.recipe import row_steps, snapshot_steps
 from icl_estimators.transformer.runs import Run, RunFiles, check_space, prepare, train
@@ -191,6 +192,19 @@ def test_files_of_an_unknown_run(tmp_path, name):
     (tmp_path / name).write_text("mine", encoding="utf-8")
     refused(small(), tmp_path, "unknown run")
     refused(small(), tmp_path, "unknown run", resume=True)
+
+
+def test_other_versions_or_another_cpu(unfinished, monkeypatch):
+    here = environment(torch=True)
+    there = {**here, "versions": {**here["versions"], "torch": "1.0"}}
+    monkeypatch.setattr("icl_estimators.transformer.runs.environment", lambda torch: there)
+    versions = f'cannot be resumed: version of torch was "{torch.__version__.partition("+")[0]}.*" and is now "1.0"'
+    refused(small(), unfinished, versions, resume=True)
+    monkeypatch.setattr(
+        "icl_estimators.transformer.runs.environment", lambda torch: {**here, "cpu": {"machine": "m68k"}}
+    )
+    refused(small(), unfinished, 'CPU machine was ".*" and is now "m68k"; .* begin anew with --force', resume=True)
+    assert prepare(small(), unfinished, resume=False, force=True) is None
 
 
 def test_damaged_state(unfinished):
