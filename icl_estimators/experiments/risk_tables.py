@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -25,6 +25,8 @@ from icl_estimators.inference import (
     rao_blackwell_factors,
     ratio_intervals,
     simultaneous_band,
+    squared_bias_intervals,
+    training_variance_intervals,
     two_way_intervals,
 )
 
@@ -46,6 +48,10 @@ _ALL_INFINITE = "KL is infinite in every sequence"
 _NO_MEAN_BAND = "no band: it runs over context lengths"
 _NO_RATIO_BAND = "no band for a ratio"
 _NO_RECIPE_BAND = "no band over two ways"
+_THESE_RUNS = "for these training runs: the rows of the recipe speak for others"
+_KL_OF_RUNS = f"mean over training runs of each run's own; {_THESE_RUNS}"
+_FOR_THESE_RUNS = "what pairing gains is told for these runs alone"
+_REFERENCE_OF_RUNS = "no two-way interval: the reference is itself of training runs that vary"
 _NO_RECIPE_SHARE = "no two-way interval for a share: see the rows of the mean over training runs"
 _NO_SHARE_BAND = "no band for a share: see its Wilson interval"
 
@@ -72,16 +78,15 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
 def _recipe_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of `transformer:recipe`: the mean over training runs, with runs and chains both as samples."""
     names = study.recipes[recipe]
-    note = f"two-way over {len(names)} training seeds and {study.chains:,} chains, t with {len(names) - 1} degrees"
     for metric in RISK_METRICS:
         if (recipe, metric) not in moments.risk:
             continue
         runs = [moments.risk[name, metric] for name in names]
         intervals = two_way_intervals(runs, moments.risk[recipe, metric], level=study.level)
-        why = f"{note}; {_NO_RECIPE_BAND}"
+        why = _NO_RECIPE_BAND
         if metric == "p_infinite":  # its spread over runs is 0 where no run ever errs: that is no certainty
             nothing = np.full(study.length + 1, np.nan)
-            intervals = replace(intervals, se=nothing, low=nothing, high=nothing)
+            intervals = replace(intervals, se=nothing, low=nothing, high=nothing, notes=("",) * (study.length + 1))
             why = _NO_RECIPE_SHARE
         yield from interval_rows(study, f"{recipe}:recipe", metric, intervals, why)
 
@@ -150,7 +155,10 @@ def interval_rows(
 
 
 def difference_table(study: Study, moments: RiskMoments) -> Table:
-    """Return differences.csv: each estimator less the reference, paired on the same draws."""
+    """Return differences.csv: each estimator less the reference, paired on the same draws.
+
+    After the mean over several training runs `<recipe>:recipe`, with runs and chains both as samples.
+    """
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)
     for name in study.names:
@@ -179,7 +187,36 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
                         result.notes[column],
                     )
                 )
+        if name in study.recipes and name != study.reference:
+            rows += _recipe_difference_rows(study, moments, name)
     return Table.of("differences", rows)
+
+
+def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of `<recipe>:recipe` less the reference."""
+    names = study.recipes[recipe]
+    for metric in RISK_METRICS:
+        if (recipe, metric) not in moments.differences:
+            continue
+        pair = moments.differences[recipe, metric]
+        chains_only = paired_differences(pair, level=study.level)
+        if study.reference in study.recipes or study.reference in names:
+            nothing = np.full(study.length + 1, np.nan)
+            notes = tuple(_REFERENCE_OF_RUNS if note == "" else note for note in chains_only.notes)
+            found = Intervals(nothing, nothing, nothing, nothing, study.chains, notes)
+        else:
+            runs = [moments.differences[name, metric].difference for name in names]
+            found = two_way_intervals(runs, pair.difference, level=study.level)
+            notes = tuple(
+                f"{basis}; {_FOR_THESE_RUNS}" if defined else reason
+                for basis, reason, defined in zip(
+                    found.notes, chains_only.notes, pair.difference.finite, strict=True
+                )
+            )
+        for column, label in enumerate(context_labels(study.length)):
+            numbers = (found.estimate, found.se, found.low, found.high)
+            head = _head(study, f"{recipe}:recipe", label, metric)
+            yield (*head, *(float(values[column]) for values in numbers), *(np.nan,) * 3, notes[column])
 
 
 def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
@@ -208,27 +245,76 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
 
 
 def decomposition_table(study: Study, moments: DecompositionMoments) -> Table:
-    """Return decomposition.csv: bias², variance and their sum, in squared error and in KL."""
+    """Return decomposition.csv: bias², variance and their sum, in squared error and in KL.
+
+    After the mean over several training runs, whose intervals are conditional on them, `<recipe>:recipe`: the same
+    with runs and chains both as samples. The training variance has that interval in both.
+    """
     rows: list[tuple[Cell, ...]] = []
     for name in study.names:
+        runs = study.recipes.get(name, ())
         for metric in DECOMPOSITION_METRICS:
             if (name, metric) not in moments.parts:
                 continue
+            if metric == "training_variance":
+                rows += _decomposition_rows(study, name, moments, metric, runs)
+                continue
             summary = moments.parts[name, metric]
-            intervals = mean_intervals(summary, level=study.level)
-            if metric.startswith("kl_"):
-                notes = zip(intervals.notes, moments.tallies[name].notes(), strict=True)
-                intervals = replace(intervals, notes=tuple("; ".join(filter(None, pair)) for pair in notes))
-            rows += interval_rows(
-                study,
-                name,
-                metric,
-                intervals,
-                summary,
-                n_chains=study.decomposition_chains,
-                sequences_per_chain=study.decomposition_sequences,
-            )
+            intervals = _with_tally(mean_intervals(summary, level=study.level), moments, name, metric)
+            if runs:
+                why = _KL_OF_RUNS if metric.startswith("kl_") else _THESE_RUNS
+                notes = tuple("; ".join(filter(None, (note, why))) for note in intervals.notes)
+                intervals = replace(intervals, notes=notes)
+            rows += _nested_rows(study, name, metric, intervals, summary)
+        if runs:
+            for metric in DECOMPOSITION_METRICS:
+                if (name, metric) in moments.parts:
+                    rows += _decomposition_rows(study, f"{name}:recipe", moments, metric, runs, of=name)
     return Table.of("decomposition", rows)
+
+
+def _decomposition_rows(
+    study: Study,
+    name: str,
+    moments: DecompositionMoments,
+    metric: str,
+    runs: Sequence[str],
+    *,
+    of: str | None = None,
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of one metric of a recipe `of`, called `name`, with runs and chains both as samples."""
+    recipe = of or name
+    average = moments.parts[recipe, metric]
+    if metric in ("bias_squared", "training_variance"):
+        pseudo = [moments.runs[run, metric] for run in runs if (run, metric) in moments.runs]
+        made = squared_bias_intervals if metric == "bias_squared" else training_variance_intervals
+        intervals = made(pseudo, average, level=study.level)
+    elif metric == "split_weight":  # the same for every run
+        intervals = mean_intervals(average, level=study.level)
+    else:
+        intervals = two_way_intervals([moments.parts[run, metric] for run in runs], average, level=study.level)
+    return _nested_rows(study, name, metric, _with_tally(intervals, moments, recipe, metric), _NO_RECIPE_BAND)
+
+
+def _with_tally(intervals: Intervals, moments: DecompositionMoments, name: str, metric: str) -> Intervals:
+    if not metric.startswith("kl_"):
+        return intervals
+    notes = zip(intervals.notes, moments.tallies[name].notes(), strict=True)
+    return replace(intervals, notes=tuple("; ".join(filter(None, pair)) for pair in notes))
+
+
+def _nested_rows(
+    study: Study, name: str, metric: str, intervals: Intervals, band: Moments | str
+) -> Iterator[tuple[Cell, ...]]:
+    return interval_rows(
+        study,
+        name,
+        metric,
+        intervals,
+        band,
+        n_chains=study.decomposition_chains,
+        sequences_per_chain=study.decomposition_sequences,
+    )
 
 
 def _head(study: Study, name: str, label: Cell, metric: str) -> tuple[Cell, ...]:

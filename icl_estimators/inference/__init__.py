@@ -39,10 +39,14 @@ from icl_estimators.inference.pseudo_count import PseudoCount, fit_pseudo_count
 from icl_estimators.inference.pseudo_count_seeds import SeedSpread, pseudo_count_seeds
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
 from icl_estimators.inference.readout_floor import ReadoutFloor, readout_floor
-from icl_estimators.inference.seeds import two_way_intervals
+from icl_estimators.inference.seeds import combined_margin, two_way_intervals
 from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN, signed_bias_moments
 from icl_estimators.inference.smoothing_families import FAMILIES, smoothing_family
 from icl_estimators.inference.training_variance import TrainingVariance, training_variance
+from icl_estimators.inference.training_variance_intervals import (
+    squared_bias_intervals,
+    training_variance_intervals,
+)
 
 __all__ = [
     "BIN_EDGES",
@@ -84,6 +88,7 @@ __all__ = [
     "bias_variance",
     "bootstrap_pseudo_counts",
     "chain_values",
+    "combined_margin",
     "count_statistics",
     "fit_families",
     "fit_pseudo_count",
@@ -105,8 +110,10 @@ __all__ = [
     "signed_bias_moments",
     "simultaneous_band",
     "smoothing_family",
+    "squared_bias_intervals",
     "sup_t_quantile",
     "training_variance",
+    "training_variance_intervals",
     "two_way_intervals",
     "unseen_sums",
     "visit_probabilities",
