@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from icl_estimators.experiments.folder import write_json
 from icl_estimators.experiments.smoothing_moments import SmoothingMoments
 from icl_estimators.files import write_whole
-from icl_estimators.inference import CellTally, Moments, PairMoments, RatioMoments
+from icl_estimators.inference import CellTally, MeanRatioMoments, Moments, PairMoments, RatioMoments
 from icl_estimators.validation import InputError
 
 __all__ = ["BlockStore", "StudyBlocks", "pack", "unpack"]
 
 _STORABLE: dict[str, Any] = {
-    kind.__name__: kind for kind in (Moments, PairMoments, RatioMoments, CellTally, SmoothingMoments)
+    kind.__name__: kind for kind in (Moments, PairMoments, RatioMoments, MeanRatioMoments, CellTally, SmoothingMoments)
 }
 _BLOCK = re.compile(r"chains-(\d+)-(\d+)\.npz")
 _MERGED = re.compile(r"merged-(\d+)\.npz")

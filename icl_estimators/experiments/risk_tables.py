@@ -20,6 +20,7 @@ from icl_estimators.inference import (
     Moments,
     band_note,
     mean_intervals,
+    mean_ratio_intervals,
     paired_differences,
     proportion_intervals,
     rao_blackwell_factors,
@@ -44,6 +45,7 @@ Array = NDArray[np.float64]
 
 NO_POSTERIOR = "undefined with a stationary start: the first token informs about the chain, its posterior is not exact"
 _CONDITIONAL = "conditional on a finite KL"
+_POOLED = "pooled over context lengths: every prediction counts once"
 _ALL_INFINITE = "KL is infinite in every sequence"
 _NO_MEAN_BAND = "no band: it runs over context lengths"
 _NO_RATIO_BAND = "no band for a ratio"
@@ -68,7 +70,7 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
         for metric in RISK_METRICS:
             rows += _metric_rows(study, moments, name, metric)
             if metric == "kl_nats":
-                finite = ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
+                finite = mean_ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
                 rows += interval_rows(study, name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
         if name in study.recipes:
             rows += _recipe_rows(study, moments, name)
@@ -104,7 +106,11 @@ def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> 
         )
     summary = moments.risk[name, metric]
     if metric == "p_infinite":
-        shares = proportion_intervals(summary, sequences_per_chain=study.sequences_per_chain, level=study.level)
+        averaged = np.full(summary.size, name in study.recipes)
+        averaged[-1] = study.length > 1 or averaged[-1]
+        shares = proportion_intervals(
+            summary, sequences_per_chain=study.sequences_per_chain, averaged=averaged, level=study.level
+        )
         return interval_rows(study, name, metric, shares, _NO_SHARE_BAND)
     return interval_rows(study, name, metric, mean_intervals(summary, level=study.level), summary)
 
@@ -202,7 +208,10 @@ def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> 
         chains_only = paired_differences(pair, level=study.level)
         if study.reference in study.recipes or study.reference in names:
             nothing = np.full(study.length + 1, np.nan)
-            notes = tuple(_REFERENCE_OF_RUNS if note == "" else note for note in chains_only.notes)
+            notes = tuple(
+                _REFERENCE_OF_RUNS if defined else note
+                for note, defined in zip(chains_only.notes, pair.difference.finite, strict=True)
+            )
             found = Intervals(nothing, nothing, nothing, nothing, study.chains, notes)
         else:
             runs = [moments.differences[name, metric].difference for name in names]
@@ -238,7 +247,7 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
                     float(result.low[index]),
                     float(result.high[index]),
                     study.chains,
-                    result.notes[index],
+                    result.notes[index] or (_POOLED if label == "mean" else ""),
                 )
             )
     return Table.of("signed_bias", rows)

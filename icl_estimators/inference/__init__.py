@@ -27,6 +27,7 @@ from icl_estimators.inference.differences import PairedDifferences, paired_diffe
 from icl_estimators.inference.family_fit import Estimate, FamilyFit, ParameterFit, fit_families
 from icl_estimators.inference.intervals import Intervals, mean_intervals, moment_notes, required_chains
 from icl_estimators.inference.kl_bias_variance import KLBiasVariance, kl_bias_variance
+from icl_estimators.inference.mean_ratios import MeanRatioMoments, mean_ratio_intervals
 from icl_estimators.inference.moments import Moments, PairMoments, chain_values, merge_in_order, with_mean
 from icl_estimators.inference.paired_pseudo_counts import (
     PairedPseudoCountMoments,
@@ -68,6 +69,7 @@ __all__ = [
     "Intervals",
     "KLBiasVariance",
     "Laws",
+    "MeanRatioMoments",
     "Moments",
     "PairMoments",
     "PairedDifferences",
@@ -96,6 +98,7 @@ __all__ = [
     "in_context_learning_score",
     "kl_bias_variance",
     "mean_intervals",
+    "mean_ratio_intervals",
     "merge_in_order",
     "moment_notes",
     "paired_differences",

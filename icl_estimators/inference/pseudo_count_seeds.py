@@ -11,7 +11,7 @@ from scipy.special import chdtri
 
 from icl_estimators.inference.intervals import t_quantile
 from icl_estimators.inference.pseudo_count import PseudoCount
-from icl_estimators.inference.seeds import combined_margin
+from icl_estimators.inference.seeds import SATTERTHWAITE_FROM, combined_margin
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["SeedSpread", "pseudo_count_seeds"]
@@ -64,7 +64,7 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
     -----
     Var = s²/J + (standard error of the pooled log α̂ over chains)², with s the standard deviation of log α̂ between
     runs. Chains are drawn once for all runs, so what they share is in the second term and what is each run's own in
-    the first; the interaction is in both, which is on the safe side. Degrees of freedom and the case J = 2 as in
+    the first; the interaction is in both, which is on the safe side. Degrees of freedom, and what stands in their place with few runs, as in
     :func:`~icl_estimators.inference.seeds.two_way_intervals`.
 
     Examples
@@ -111,8 +111,8 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
 def _margin(runs: float, pooled: PseudoCount, n_runs: int, level: float) -> tuple[float, str]:
     """Return the half-width of the interval of log α, and what it rests on."""
     chains, freedom = pooled.se_log**2, max(pooled.n_chains - 1, 1)
-    if n_runs == 2:
-        by_runs, by_chains = (t_quantile(0.5 + 0.5 * level, df) for df in (1, freedom))
+    if n_runs < SATTERTHWAITE_FROM:
+        by_runs, by_chains = (t_quantile(0.5 + 0.5 * level, df) for df in (n_runs - 1, freedom))
         return math.sqrt(by_runs**2 * runs + by_chains**2 * chains), ""
     margin, degrees = combined_margin([(runs, n_runs - 1), (chains, freedom)], runs + chains, level=level)
     return float(margin), f", t with {float(degrees):.3g} degrees of freedom" if np.isfinite(degrees) else ""
