@@ -83,8 +83,9 @@ def _recipe_rows(
     study: Study, recipe: str, runs: list[dict[str, list[Array]]], n_chains: int
 ) -> Iterator[tuple[Cell, ...]]:
     chains = f"{n_chains:,} chains, the first sequence of each"
-    average = {q: _moments([np.mean(unit, axis=0) for unit in zip(*(run[q] for run in runs), strict=True)])
-               for q in QUANTITIES}
+    average = {
+        q: _moments([np.mean(unit, axis=0) for unit in zip(*(run[q] for run in runs), strict=True)]) for q in QUANTITIES
+    }
     for quantity in QUANTITIES:
         intervals = mean_intervals(average[quantity], level=study.level, undefined=NO_PREVIOUS_TOKEN)
         yield from _rows(study, recipe, quantity, intervals, f"{chains}; for these training runs")

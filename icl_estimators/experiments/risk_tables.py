@@ -137,8 +137,9 @@ def interval_rows(
     if isinstance(band, Moments):
         curve = simultaneous_band(band.select(slice(0, study.length)), level=study.level)
         band_low[:-1], band_high[:-1] = curve.low, curve.high
+        caution = band_note(metric, length=study.length, chains=chains, sequences_per_chain=sequences)
         band_notes[:-1] = [
-            band_note(chains) if np.isfinite(low) else ""  # the interval's note says why there is none
+            caution if np.isfinite(low) else ""  # the interval's note says why there is none
             for low in curve.low
         ]
     for column, label in enumerate(context_labels(study.length)):
@@ -218,9 +219,7 @@ def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> 
             found = two_way_intervals(runs, pair.difference, level=study.level)
             notes = tuple(
                 f"{basis}; {_FOR_THESE_RUNS}" if defined else reason
-                for basis, reason, defined in zip(
-                    found.notes, chains_only.notes, pair.difference.finite, strict=True
-                )
+                for basis, reason, defined in zip(found.notes, chains_only.notes, pair.difference.finite, strict=True)
             )
         for column, label in enumerate(context_labels(study.length)):
             numbers = (found.estimate, found.se, found.low, found.high)

@@ -6,7 +6,8 @@ from icl_estimators.inference.attention import (
     attention_quantities,
     in_context_learning_score,
 )
-from icl_estimators.inference.bands import Band, band_note, simultaneous_band, sup_t_quantile
+from icl_estimators.inference.band_coverage import MeasuredCoverage, band_note, measured_coverage
+from icl_estimators.inference.bands import Band, simultaneous_band, sup_t_quantile
 from icl_estimators.inference.bias_variance import BiasVariance, bias_variance
 from icl_estimators.inference.bootstrap_pseudo_counts import bootstrap_pseudo_counts
 from icl_estimators.inference.cells import NEEDS_TWO, Cells, CellTally, visit_probabilities
@@ -70,6 +71,7 @@ __all__ = [
     "KLBiasVariance",
     "Laws",
     "MeanRatioMoments",
+    "MeasuredCoverage",
     "Moments",
     "PairMoments",
     "PairedDifferences",
@@ -99,6 +101,7 @@ __all__ = [
     "kl_bias_variance",
     "mean_intervals",
     "mean_ratio_intervals",
+    "measured_coverage",
     "merge_in_order",
     "moment_notes",
     "paired_differences",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from icl_estimators.inference.intervals import Intervals, t_quantile
 from icl_estimators.inference.moments import Moments
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
-from icl_estimators.validation import InputError, probability_level
+from icl_estimators.validation import probability_level
 
 __all__ = ["MeanRatioMoments", "mean_ratio_intervals"]
 

@@ -78,8 +78,9 @@ def training_variance_intervals(pseudo: Sequence[Moments], average: Moments, *, 
     the runs' part of each limit is a factor: the χ²_{J−1} one, right if the runs differ along one direction and
     normally, or, from four runs on, the jackknife's on the logarithm with t_{J−1} (Miller 1974) where that is wider,
     as it is for heavy tails. If the runs differ along several directions, the χ² factors are wider than they need be.
-    The chains' part, t_{G−1} times its standard error, is added in squares to the distance of each limit
-    (as in MOVER, Zou & Donner 2008). The estimate is unbiased and the lower limit may be below 0.
+    The chains' part, t_{G−1} times its standard error, is added in squares to the runs' distance: at the lower limit to
+    that from the estimate (MOVER, Zou & Donner 2008), at the upper to that which the limit itself would have, since the
+    runs' part grows with the truth. The estimate is unbiased and the lower limit may be below 0.
 
     Examples
     --------
@@ -102,7 +103,11 @@ def training_variance_intervals(pseudo: Sequence[Moments], average: Moments, *, 
     size = np.where(np.isfinite(estimate), np.maximum(estimate, 0.0), np.nan)
     chains = t_quantile(0.5 + 0.5 * level, n_chains - 1) * np.sqrt(np.maximum(parts.chains - parts.interaction, 0.0))
     low = estimate - np.hypot(size * (1.0 - down), chains)
-    high = estimate + np.hypot(size * (up - 1.0), chains)
+    # The largest value x from which the estimate is no further below than hypot(x·(1 − 1/up), chains).
+    share = (2.0 - 1.0 / up) / up
+    with np.errstate(divide="ignore", invalid="ignore"):
+        high = (estimate + np.sqrt((1.0 - share) * estimate**2 + share * chains**2)) / share
+    high = np.fmax(high, estimate + chains)
     what = f"from the spread of {n_runs} training runs, and {n_chains:,} chains"
     return Intervals(estimate, np.sqrt(parts.variance), low, high, n_chains, tuple(note or what for note in reasons))
 

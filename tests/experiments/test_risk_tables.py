@@ -13,7 +13,13 @@ from icl_estimators.estimators import get, get_all
 from icl_estimators.experiments.compare import Comparison, compare, run_study
 from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, decomposition_block
 from icl_estimators.experiments.risk import POSTERIOR_METRICS, RISK_METRICS, risk_block
-from icl_estimators.experiments.risk_tables import NO_POSTERIOR, context_labels, decomposition_table, difference_table, risk_table
+from icl_estimators.experiments.risk_tables import (
+    NO_POSTERIOR,
+    context_labels,
+    decomposition_table,
+    difference_table,
+    risk_table,
+)
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     BIN_EDGES,
@@ -107,7 +113,7 @@ def test_a_band_is_of_its_curve_without_the_mean() -> None:
     band = simultaneous_band(moments.risk["unigram", "hellinger"].select(range(6)), level=0.9)
     np.testing.assert_array_equal(rows.band_low[:6], band.low)
     np.testing.assert_array_equal(rows.band_high[:6], band.high)
-    assert rows.note[0].startswith("band from 60 chains: over 100 lengths a 95 % band covers about")
+    assert rows.note[0].startswith("95 % bands over 6 lengths from 50 chains × 1 covered 0.")
     assert rows.note[6] == "no band: it runs over context lengths"
 
 
@@ -286,12 +292,11 @@ def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their
             continue
         assert recipe[["band_low", "band_high"]].isna().all(axis=None)
         assert (
-            recipe.note == "two-way over 2 training runs and 70 chains, t with 1 degree of freedom for the runs and 69 for "
+            recipe.note
+            == "two-way over 2 training runs and 70 chains, t with 1 degree of freedom for the runs and 69 for "
             "the chains; no band over two ways"
         ).all()
-        made = two_way_intervals(
-            [block.risk[name, metric] for name in names[:2]], block.risk["transformer", metric]
-        )
+        made = two_way_intervals([block.risk[name, metric] for name in names[:2]], block.risk["transformer", metric])
         np.testing.assert_allclose(recipe.ci_high, made.high, rtol=1e-9)
         between = np.abs(a.estimate - b.estimate) / 2  # the standard error of a mean of two
         assert (recipe.se >= np.maximum(between, mean.se) * (1 - 1e-9)).all()

@@ -116,7 +116,7 @@ def intervals(family: str, n_runs: int, n_chains: int, seed: int) -> dict[str, I
 
 
 def coverage(family: str, n_runs: int, n_chains: int, studies: int) -> dict[str, float]:
-    """Return by quantity the share of studies whose interval for the recipe holds the truth; NaN where there is none."""
+    """Return by quantity the share of studies whose interval holds the truth; NaN where there is no interval."""
     known = truth(family)
     inside: dict[str, list[float]] = {name: [] for name in known}
     for seed in range(studies):
