@@ -15,10 +15,12 @@ from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import (
     NO_PREVIOUS_TOKEN,
     AttentionQuantities,
+    Intervals,
     Moments,
     attention_quantities,
     mean_intervals,
     merge_in_order,
+    two_way_intervals,
     with_mean,
 )
 
@@ -45,34 +47,68 @@ class HasAttention(Protocol):
 
 
 def attention_table(study: Study) -> Table | None:
-    """Return attention.csv: masses by context length, first sequences of the first chains; None if no one attends."""
+    """Return attention.csv: masses by context length, first sequences of the first chains; None if no one attends.
+
+    After several training runs of one recipe that all attend, their mean (for these runs) and, as `<recipe>:recipe`,
+    the recipe, with runs and chains both as samples.
+    """
     rows: list[tuple[Cell, ...]] = []
     n_chains = min(study.chains, ATTENTION_CHAINS)
     units = [range(first, min(first + UNIT, n_chains)) for first in range(0, n_chains, UNIT)]
-    for estimator in study.estimators:
+    values: dict[str, dict[str, list[Array]]] = {}  # of the training runs, unit by unit
+    for name in study.names:
+        if name in study.recipes:
+            runs = [values[run] for run in study.recipes[name] if run in values]
+            if len(runs) == len(study.recipes[name]):
+                rows += _recipe_rows(study, name, runs, n_chains)
+            continue
+        estimator = next(one for one in study.estimators if one.name == name)
         if not isinstance(estimator, HasAttention):
             continue
-        parts = [_unit_moments(study, estimator, unit) for unit in units]
-        if any(part is None for part in parts):
+        parts = [_unit_values(study, estimator, unit) for unit in units]
+        found = [part for part in parts if part is not None]
+        if len(found) < len(parts):
             continue
         for quantity in QUANTITIES:
-            moments = merge_in_order(part[quantity] for part in parts if part is not None)
-            intervals = mean_intervals(moments, level=study.level, undefined=NO_PREVIOUS_TOKEN)
-            for column in range(study.length):
-                note = intervals.notes[column] or f"{n_chains:,} chains, the first sequence of each"
-                rows.append(
-                    (
-                        estimator.name,
-                        column + 1,
-                        quantity,
-                        float(intervals.estimate[column]),
-                        float(intervals.se[column]),
-                        float(intervals.low[column]),
-                        float(intervals.high[column]),
-                        note,
-                    )
-                )
+            intervals = mean_intervals(
+                _moments([part[quantity] for part in found]), level=study.level, undefined=NO_PREVIOUS_TOKEN
+            )
+            rows += _rows(study, name, quantity, intervals, f"{n_chains:,} chains, the first sequence of each")
+        if name in study.checkpoints:
+            values[name] = {quantity: [part[quantity] for part in found] for quantity in QUANTITIES}
     return Table.of("attention", rows) if rows else None
+
+
+def _recipe_rows(
+    study: Study, recipe: str, runs: list[dict[str, list[Array]]], n_chains: int
+) -> Iterator[tuple[Cell, ...]]:
+    chains = f"{n_chains:,} chains, the first sequence of each"
+    average = {
+        q: _moments([np.mean(unit, axis=0) for unit in zip(*(run[q] for run in runs), strict=True)]) for q in QUANTITIES
+    }
+    for quantity in QUANTITIES:
+        intervals = mean_intervals(average[quantity], level=study.level, undefined=NO_PREVIOUS_TOKEN)
+        yield from _rows(study, recipe, quantity, intervals, f"{chains}; for these training runs")
+    for quantity in QUANTITIES:
+        intervals = two_way_intervals(
+            [_moments(run[quantity]) for run in runs], average[quantity], level=study.level, undefined=NO_PREVIOUS_TOKEN
+        )
+        yield from _rows(study, f"{recipe}:recipe", quantity, intervals, "the first sequence of each chain", join=True)
+
+
+def _rows(
+    study: Study, name: str, quantity: str, intervals: Intervals, note: str, *, join: bool = False
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of one quantity; `note` stands where the interval has none, or after it if `join`."""
+    for column in range(study.length):
+        why = intervals.notes[column]
+        numbers = (intervals.estimate, intervals.se, intervals.low, intervals.high)
+        whole = f"{why}, {note}" if join and np.isfinite(intervals.se[column]) else why or note
+        yield (name, column + 1, quantity, *(float(values[column]) for values in numbers), whole)
+
+
+def _moments(units: list[Array]) -> Moments:
+    return merge_in_order(Moments.of(values, full=False) for values in units)
 
 
 def attention_example_table(study: Study) -> Table | None:
@@ -106,7 +142,7 @@ def _example_rows(name: str, layer: int, weights: Array, tokens: list[int]) -> I
             yield name, layer, query + first, key + first, labels[query], labels[key], float(weights[query, key])
 
 
-def _unit_moments(study: Study, estimator: HasAttention, chains: range) -> dict[str, Moments] | None:
+def _unit_values(study: Study, estimator: HasAttention, chains: range) -> dict[str, Array] | None:
     sample = sample_chains(
         chains, sequences_per_chain=1, length=study.length, law=study.law, seed=study.seed, purpose="risk"
     )
@@ -119,10 +155,7 @@ def _unit_moments(study: Study, estimator: HasAttention, chains: range) -> dict[
             return None
         extra = layers[0].shape[1] - tokens.shape[1]  # a sentinel's row and column
         parts.append(attention_quantities(layers[0][:, extra:, extra:], layers[1][:, extra:, extra:], tokens))
-    return {
-        name: Moments.of(with_mean(np.concatenate([getattr(part, name) for part in parts])), full=False)
-        for name in QUANTITIES
-    }
+    return {name: with_mean(np.concatenate([getattr(part, name) for part in parts])) for name in QUANTITIES}
 
 
 def _layers(estimator: HasAttention, tokens: NDArray[np.int64]) -> tuple[Array, Array] | None:

@@ -24,13 +24,14 @@ from icl_estimators.experiments.folder import write_json
 from icl_estimators.experiments.identity import differences, digest
 from icl_estimators.experiments.smoothing_moments import SmoothingMoments
 from icl_estimators.files import write_whole
-from icl_estimators.inference import CellTally, Moments, PairMoments, PairwiseMoments, RatioMoments
+from icl_estimators.inference import CellTally, MeanRatioMoments, Moments, PairMoments, PairwiseMoments, RatioMoments
 from icl_estimators.validation import InputError
 
 __all__ = ["BlockStore", "StudyBlocks", "pack", "unpack"]
 
 _STORABLE: dict[str, Any] = {
-    kind.__name__: kind for kind in (Moments, PairMoments, PairwiseMoments, RatioMoments, CellTally, SmoothingMoments)
+    kind.__name__: kind
+    for kind in (Moments, PairMoments, PairwiseMoments, RatioMoments, MeanRatioMoments, CellTally, SmoothingMoments)
 }
 _BLOCK = re.compile(r"chains-(\d+)-(\d+)\.npz")
 _MERGED = re.compile(r"merged-(\d+)\.npz")

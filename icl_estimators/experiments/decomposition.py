@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,9 @@ DECOMPOSITION_METRICS = (
     "kl_bias_nats",
     "kl_variance_nats",
 )
-"""`training_variance` only for the mean over several checkpoints, the KL parts only for single estimators."""
+"""`training_variance` only for the mean over several checkpoints; its KL parts are the means of those of each."""
+
+_RUN_METRICS = ("bias_squared", "training_variance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +47,22 @@ class DecompositionMoments:
     parts : dict of (estimator, metric) to Moments
         Of per-chain values, with covariances.
     tallies : dict of estimator to CellTally
-        Cells used, and those where a zero makes the KL parts undefined.
+        Cells used, and those where a zero makes the KL parts undefined (in the run that has most, for a recipe).
+    runs : dict of (training run, metric) to Moments
+        Jackknife pseudo-values of the recipe's `bias_squared` and `training_variance`, variances only; none of recipes
+        with fewer than three runs.
     """
 
     parts: dict[tuple[str, str], Moments]
     tallies: dict[str, CellTally]
+    runs: dict[tuple[str, str], Moments] = field(default_factory=dict)
 
     def merge(self, other: DecompositionMoments) -> DecompositionMoments:
         """Return the summaries of both groups of chains together; `other`'s come after."""
         return DecompositionMoments(
             {key: moments.merge(other.parts[key]) for key, moments in self.parts.items()},
             {key: tally.merge(other.tallies[key]) for key, tally in self.tallies.items()},
+            {key: moments.merge(other.runs[key]) for key, moments in self.runs.items()},
         )
 
 
@@ -83,6 +90,8 @@ def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
     parts: dict[tuple[str, str], Moments] = {}
     tallies: dict[str, CellTally] = {}
     pooled: dict[str, Array] = {}
+    kl: dict[str, dict[str, Array]] = {}
+    pseudo: dict[tuple[str, str], Moments] = {}
     for estimator in study.estimators:
         predictions = predict(estimator, tokens, chains, study.decomposition_sequences)
         euclid, heskes = bias_variance(cells, predictions), kl_bias_variance(cells, predictions)
@@ -98,8 +107,15 @@ def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
         tallies[estimator.name] = heskes.tally
         if estimator.name in study.checkpoints:
             pooled[estimator.name] = predictions
+            kl[estimator.name] = {metric: value for metric, value in values.items() if metric.startswith("kl_")}
     for recipe, runs in study.recipes.items():
         split = training_variance(cells, [pooled[name] for name in runs])
         for metric in ("bias_squared", "variance", "training_variance", "mse", "split_weight"):
             parts[recipe, metric] = Moments.of(with_mean(getattr(split, metric)))
-    return DecompositionMoments(parts, tallies)
+        for metric in kl[runs[0]]:
+            parts[recipe, metric] = Moments.of(with_mean(np.mean([kl[name][metric] for name in runs], axis=0)))
+        tallies[recipe] = CellTally.worst([tallies[name] for name in runs])
+        for metric in _RUN_METRICS:
+            for name, values_of_run in zip(runs, getattr(split, f"{metric}_runs"), strict=False):  # none if J = 2
+                pseudo[name, metric] = Moments.of(with_mean(values_of_run), full=False)
+    return DecompositionMoments(parts, tallies, pseudo)

@@ -21,6 +21,7 @@ from icl_estimators.experiments.smoothing_moments import SmoothingMoments, Smoot
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     Cells,
+    MeanRatioMoments,
     Moments,
     PairMoments,
     PairwiseMoments,
@@ -62,14 +63,14 @@ _WITHOUT_BAND = ("p_infinite",)  # so that their covariances are not needed
 class RiskMoments:
     """All that a study keeps of some chains.
 
-    The coordinates of every summary are context lengths 1 … T and then their mean.
+    The coordinates of every summary are context lengths 1 … T and then their mean, unless it says otherwise.
 
     Attributes
     ----------
     risk : dict of (estimator, metric) to Moments
         Of chain means, with covariances where the metric gets a band.
-    finite : dict of estimator to RatioMoments
-        Of the sum of finite KL over the count of finite KL.
+    finite : dict of estimator to MeanRatioMoments
+        Of the sum of finite KL over the count of finite KL; context lengths 1 … T.
     differences : dict of (estimator, metric) to PairMoments
         The estimator against the reference, `p_infinite` left out.
     pairs : dict of metric to PairwiseMoments
@@ -83,7 +84,7 @@ class RiskMoments:
     """
 
     risk: dict[tuple[str, str], Moments]
-    finite: dict[str, RatioMoments]
+    finite: dict[str, MeanRatioMoments]
     differences: dict[tuple[str, str], PairMoments]
     pairs: dict[str, PairwiseMoments]
     signed_bias: dict[str, RatioMoments]
@@ -174,7 +175,10 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
 
 @dataclass(frozen=True, eq=False)
 class _ChainValues:
-    """One number per chain and context length (and their mean), shape (R, T + 1), of one estimator."""
+    """One number per chain and context length, of one estimator.
+
+    Metrics have shape (R, T + 1), the last their mean over context lengths; sums and counts of finite KL (R, T).
+    """
 
     metrics: dict[str, Array]
     finite_sum: Array
@@ -185,8 +189,8 @@ class _ChainValues:
         finite = np.isfinite(losses["kl_nats"])
         return cls(
             {metric: with_mean(chain_values(loss, n_chains)) for metric, loss in losses.items()},
-            with_mean(chain_values(np.where(finite, losses["kl_nats"], 0.0), n_chains)),
-            with_mean(chain_values(finite.astype(np.float64), n_chains)),
+            chain_values(np.where(finite, losses["kl_nats"], 0.0), n_chains),
+            chain_values(finite.astype(np.float64), n_chains),
         )
 
     @classmethod
@@ -233,7 +237,7 @@ def _summary(
             for metric, values in of_name.metrics.items()
         },
         finite={
-            name: RatioMoments.of(of_name.finite_sum[unit], of_name.finite_count[unit])
+            name: MeanRatioMoments.of(of_name.finite_sum[unit], of_name.finite_count[unit])
             for name, of_name in chain.items()
         },
         differences={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -20,11 +20,14 @@ from icl_estimators.inference import (
     Moments,
     band_note,
     mean_intervals,
+    mean_ratio_intervals,
     paired_differences,
     proportion_intervals,
     rao_blackwell_factors,
     ratio_intervals,
     simultaneous_band,
+    squared_bias_intervals,
+    training_variance_intervals,
     two_way_intervals,
 )
 
@@ -42,10 +45,15 @@ Array = NDArray[np.float64]
 
 NO_POSTERIOR = "undefined with a stationary start: the first token informs about the chain, its posterior is not exact"
 _CONDITIONAL = "conditional on a finite KL"
+_POOLED = "pooled over context lengths: every prediction counts once"
 _ALL_INFINITE = "KL is infinite in every sequence"
 _NO_MEAN_BAND = "no band: it runs over context lengths"
 _NO_RATIO_BAND = "no band for a ratio"
 _NO_RECIPE_BAND = "no band over two ways"
+_THESE_RUNS = "for these training runs: the rows of the recipe speak for others"
+_KL_OF_RUNS = f"mean over training runs of each run's own; {_THESE_RUNS}"
+_FOR_THESE_RUNS = "what pairing gains is told for these runs alone"
+_REFERENCE_OF_RUNS = "no two-way interval: the reference is itself of training runs that vary"
 _NO_RECIPE_SHARE = "no two-way interval for a share: see the rows of the mean over training runs"
 _NO_SHARE_BAND = "no band for a share: see its Wilson interval"
 
@@ -62,7 +70,7 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
         for metric in RISK_METRICS:
             rows += _metric_rows(study, moments, name, metric)
             if metric == "kl_nats":
-                finite = ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
+                finite = mean_ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
                 rows += interval_rows(study, name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
         if name in study.recipes:
             rows += _recipe_rows(study, moments, name)
@@ -72,16 +80,15 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
 def _recipe_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of `transformer:recipe`: the mean over training runs, with runs and chains both as samples."""
     names = study.recipes[recipe]
-    note = f"two-way over {len(names)} training seeds and {study.chains:,} chains, t with {len(names) - 1} degrees"
     for metric in RISK_METRICS:
         if (recipe, metric) not in moments.risk:
             continue
         runs = [moments.risk[name, metric] for name in names]
         intervals = two_way_intervals(runs, moments.risk[recipe, metric], level=study.level)
-        why = f"{note}; {_NO_RECIPE_BAND}"
+        why = _NO_RECIPE_BAND
         if metric == "p_infinite":  # its spread over runs is 0 where no run ever errs: that is no certainty
             nothing = np.full(study.length + 1, np.nan)
-            intervals = replace(intervals, se=nothing, low=nothing, high=nothing)
+            intervals = replace(intervals, se=nothing, low=nothing, high=nothing, notes=("",) * (study.length + 1))
             why = _NO_RECIPE_SHARE
         yield from interval_rows(study, f"{recipe}:recipe", metric, intervals, why)
 
@@ -99,7 +106,11 @@ def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> 
         )
     summary = moments.risk[name, metric]
     if metric == "p_infinite":
-        shares = proportion_intervals(summary, sequences_per_chain=study.sequences_per_chain, level=study.level)
+        averaged = np.full(summary.size, name in study.recipes)
+        averaged[-1] = study.length > 1 or averaged[-1]
+        shares = proportion_intervals(
+            summary, sequences_per_chain=study.sequences_per_chain, averaged=averaged, level=study.level
+        )
         return interval_rows(study, name, metric, shares, _NO_SHARE_BAND)
     return interval_rows(study, name, metric, mean_intervals(summary, level=study.level), summary)
 
@@ -126,8 +137,9 @@ def interval_rows(
     if isinstance(band, Moments):
         curve = simultaneous_band(band.select(slice(0, study.length)), level=study.level)
         band_low[:-1], band_high[:-1] = curve.low, curve.high
+        caution = band_note(metric, length=study.length, chains=chains, sequences_per_chain=sequences)
         band_notes[:-1] = [
-            band_note(chains) if np.isfinite(low) else ""  # the interval's note says why there is none
+            caution if np.isfinite(low) else ""  # the interval's note says why there is none
             for low in curve.low
         ]
     for column, label in enumerate(context_labels(study.length)):
@@ -150,7 +162,10 @@ def interval_rows(
 
 
 def difference_table(study: Study, moments: RiskMoments) -> Table:
-    """Return differences.csv: each estimator less the reference, paired on the same draws."""
+    """Return differences.csv: each estimator less the reference, paired on the same draws.
+
+    After the mean over several training runs `<recipe>:recipe`, with runs and chains both as samples.
+    """
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)
     for name in study.names:
@@ -179,7 +194,37 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
                         result.notes[column],
                     )
                 )
+        if name in study.recipes and name != study.reference:
+            rows += _recipe_difference_rows(study, moments, name)
     return Table.of("differences", rows)
+
+
+def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of `<recipe>:recipe` less the reference."""
+    names = study.recipes[recipe]
+    for metric in RISK_METRICS:
+        if (recipe, metric) not in moments.differences:
+            continue
+        pair = moments.differences[recipe, metric]
+        chains_only = paired_differences(pair, level=study.level)
+        if study.reference in study.recipes or study.reference in names:
+            nothing = np.full(study.length + 1, np.nan)
+            notes = tuple(
+                _REFERENCE_OF_RUNS if defined else note
+                for note, defined in zip(chains_only.notes, pair.difference.finite, strict=True)
+            )
+            found = Intervals(nothing, nothing, nothing, nothing, study.chains, notes)
+        else:
+            runs = [moments.differences[name, metric].difference for name in names]
+            found = two_way_intervals(runs, pair.difference, level=study.level)
+            notes = tuple(
+                f"{basis}; {_FOR_THESE_RUNS}" if defined else reason
+                for basis, reason, defined in zip(found.notes, chains_only.notes, pair.difference.finite, strict=True)
+            )
+        for column, label in enumerate(context_labels(study.length)):
+            numbers = (found.estimate, found.se, found.low, found.high)
+            head = _head(study, f"{recipe}:recipe", label, metric)
+            yield (*head, *(float(values[column]) for values in numbers), *(np.nan,) * 3, notes[column])
 
 
 def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
@@ -201,34 +246,83 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
                     float(result.low[index]),
                     float(result.high[index]),
                     study.chains,
-                    result.notes[index],
+                    result.notes[index] or (_POOLED if label == "mean" else ""),
                 )
             )
     return Table.of("signed_bias", rows)
 
 
 def decomposition_table(study: Study, moments: DecompositionMoments) -> Table:
-    """Return decomposition.csv: bias², variance and their sum, in squared error and in KL."""
+    """Return decomposition.csv: bias², variance and their sum, in squared error and in KL.
+
+    After the mean over several training runs, whose intervals are conditional on them, `<recipe>:recipe`: the same
+    with runs and chains both as samples. The training variance has that interval in both.
+    """
     rows: list[tuple[Cell, ...]] = []
     for name in study.names:
+        runs = study.recipes.get(name, ())
         for metric in DECOMPOSITION_METRICS:
             if (name, metric) not in moments.parts:
                 continue
+            if metric == "training_variance":
+                rows += _decomposition_rows(study, name, moments, metric, runs)
+                continue
             summary = moments.parts[name, metric]
-            intervals = mean_intervals(summary, level=study.level)
-            if metric.startswith("kl_"):
-                notes = zip(intervals.notes, moments.tallies[name].notes(), strict=True)
-                intervals = replace(intervals, notes=tuple("; ".join(filter(None, pair)) for pair in notes))
-            rows += interval_rows(
-                study,
-                name,
-                metric,
-                intervals,
-                summary,
-                n_chains=study.decomposition_chains,
-                sequences_per_chain=study.decomposition_sequences,
-            )
+            intervals = _with_tally(mean_intervals(summary, level=study.level), moments, name, metric)
+            if runs:
+                why = _KL_OF_RUNS if metric.startswith("kl_") else _THESE_RUNS
+                notes = tuple("; ".join(filter(None, (note, why))) for note in intervals.notes)
+                intervals = replace(intervals, notes=notes)
+            rows += _nested_rows(study, name, metric, intervals, summary)
+        if runs:
+            for metric in DECOMPOSITION_METRICS:
+                if (name, metric) in moments.parts:
+                    rows += _decomposition_rows(study, f"{name}:recipe", moments, metric, runs, of=name)
     return Table.of("decomposition", rows)
+
+
+def _decomposition_rows(
+    study: Study,
+    name: str,
+    moments: DecompositionMoments,
+    metric: str,
+    runs: Sequence[str],
+    *,
+    of: str | None = None,
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of one metric of a recipe `of`, called `name`, with runs and chains both as samples."""
+    recipe = of or name
+    average = moments.parts[recipe, metric]
+    if metric in ("bias_squared", "training_variance"):
+        pseudo = [moments.runs[run, metric] for run in runs if (run, metric) in moments.runs]
+        made = squared_bias_intervals if metric == "bias_squared" else training_variance_intervals
+        intervals = made(pseudo, average, level=study.level)
+    elif metric == "split_weight":  # the same for every run
+        intervals = mean_intervals(average, level=study.level)
+    else:
+        intervals = two_way_intervals([moments.parts[run, metric] for run in runs], average, level=study.level)
+    return _nested_rows(study, name, metric, _with_tally(intervals, moments, recipe, metric), _NO_RECIPE_BAND)
+
+
+def _with_tally(intervals: Intervals, moments: DecompositionMoments, name: str, metric: str) -> Intervals:
+    if not metric.startswith("kl_"):
+        return intervals
+    notes = zip(intervals.notes, moments.tallies[name].notes(), strict=True)
+    return replace(intervals, notes=tuple("; ".join(filter(None, pair)) for pair in notes))
+
+
+def _nested_rows(
+    study: Study, name: str, metric: str, intervals: Intervals, band: Moments | str
+) -> Iterator[tuple[Cell, ...]]:
+    return interval_rows(
+        study,
+        name,
+        metric,
+        intervals,
+        band,
+        n_chains=study.decomposition_chains,
+        sequences_per_chain=study.decomposition_sequences,
+    )
 
 
 def _head(study: Study, name: str, label: Cell, metric: str) -> tuple[Cell, ...]:

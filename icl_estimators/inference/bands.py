@@ -17,7 +17,7 @@ from icl_estimators.inference.intervals import moment_notes, t_quantile
 from icl_estimators.inference.moments import Moments
 from icl_estimators.validation import InputError, positive_int, probability_level
 
-__all__ = ["Band", "band_note", "largest_t", "simultaneous_band", "sup_t_quantile"]
+__all__ = ["Band", "largest_t", "simultaneous_band", "sup_t_quantile"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,6 @@ DRAWS = 102_400
 
 _BLOCK = 4096  # draws that go through the cache together
 _ROWS = 64  # at least so many are drawn, so that curves of different rank share them
-_COVERAGE_FROM = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +41,7 @@ class Band:
     n_varying : int
         Coordinates that the band speaks about together.
     notes : tuple of str
-        Why a limit is NaN; else how far to trust a band from few chains (:func:`band_note`).
+        Why a limit is NaN.
     """
 
     low: Array
@@ -50,25 +49,6 @@ class Band:
     critical: float
     n_varying: int
     notes: tuple[str, ...]
-
-
-def band_note(count: int) -> str:
-    """Return the note that stands beside bands from fewer than 2,000 chains; empty from there on.
-
-    The shares were measured (400 to 1,500 studies each) for chains with K = 3 and α = 1, Bayes' rule and 100
-    context lengths: KL is skewed at long contexts, and 100 skewed means at once need many chains.
-
-    Examples
-    --------
-    >>> band_note(200)[:21], band_note(2000)
-    ('band from 200 chains:', '')
-    """
-    if count >= _COVERAGE_FROM:
-        return ""
-    return (
-        f"band from {count:,} chains: over 100 lengths a 95 % band covers about 0.56, 0.79, 0.92, 0.96 "
-        "at 50, 200, 1,000, 4,000 chains"
-    )
 
 
 def simultaneous_band(moments: Moments, *, level: float = 0.95, draws: int = DRAWS, seed: int = 0) -> Band:
@@ -120,8 +100,7 @@ def simultaneous_band(moments: Moments, *, level: float = 0.95, draws: int = DRA
     multiple[varying] = critical
     margin = multiple * se  # NaN wherever the standard error is
     centre = np.where(np.isfinite(mean), mean, np.nan)
-    caution = band_note(moments.count)
-    return Band(centre - margin, centre + margin, critical, varying.size, tuple(note or caution for note in notes))
+    return Band(centre - margin, centre + margin, critical, varying.size, notes)
 
 
 def sup_t_quantile(

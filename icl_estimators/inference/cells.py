@@ -6,7 +6,7 @@ its predictions within a cell, where the truth is one row of one chain. Cells wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -211,6 +211,12 @@ class CellTally:
             np.append(zero, zero.sum()),
             np.where(smallest == np.iinfo(np.int64).max, 0, smallest),
         )
+
+    @classmethod
+    def worst(cls, tallies: Sequence[CellTally]) -> CellTally:
+        """Return the tally of several estimators in the same cells: `with_zero` is that of the one with most."""
+        zero = np.max([tally.with_zero for tally in tallies], axis=0)
+        return cls(tallies[0].used, zero, tallies[0].smallest)
 
     def merge(self, other: CellTally) -> CellTally:
         """Return the tally of both groups of chains together.

@@ -55,7 +55,9 @@ def wilson_limits(proportion: ArrayLike, n: ArrayLike, *, level: float = 0.95) -
     return np.where(np.isnan(p), np.nan, low), np.where(np.isnan(p), np.nan, high)
 
 
-def proportion_intervals(moments: Moments, *, sequences_per_chain: int, level: float = 0.95) -> Intervals:
+def proportion_intervals(
+    moments: Moments, *, sequences_per_chain: int, averaged: ArrayLike = False, level: float = 0.95
+) -> Intervals:
     """Return Wilson intervals for shares, with the effective number of sequences that the chains' spread implies.
 
     Parameters
@@ -64,6 +66,8 @@ def proportion_intervals(moments: Moments, *, sequences_per_chain: int, level: f
         Of each chain's share of its S sequences.
     sequences_per_chain : int
         S.
+    averaged : array_like of bool, shape (D,) or ()
+        Coordinates that are a mean of several shares of the same sequences: over context lengths, or training runs.
     level : float
         Confidence level in (0, 1).
 
@@ -83,6 +87,9 @@ def proportion_intervals(moments: Moments, *, sequences_per_chain: int, level: f
     that would have this standard error, at most G·S. At p̂ = 0 or 1 the spread says nothing about n: then n =
     G, as if the sequences of one chain were copies of each other, the least that G chains can be worth.
 
+    A mean of several shares varies less than one share: there n = p̂(1 − p̂)/se² for any S and without a cap, and n = G
+    where all chains agree.
+
     Examples
     --------
     >>> shares = Moments.of(np.zeros((200, 1)))
@@ -94,10 +101,12 @@ def proportion_intervals(moments: Moments, *, sequences_per_chain: int, level: f
     sequences = positive_int(sequences_per_chain, "sequences_per_chain")
     estimate, se = moments.mean, moments.standard_error
     n_chains = float(moments.count)
-    effective = np.full(estimate.shape, n_chains)
-    if sequences > 1:
-        spread = estimate * (1.0 - estimate)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effective = np.where(spread > 0, np.minimum(spread / se**2, n_chains * sequences), n_chains)
+    mean_of_shares = np.broadcast_to(np.asarray(averaged, dtype=bool), estimate.shape)
+    spread = estimate * (1.0 - estimate)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        implied = np.where(spread > 0, spread / se**2, n_chains)
+    own = np.where(np.isfinite(implied), implied, n_chains)
+    single = np.minimum(implied, n_chains * sequences) if sequences > 1 else np.full(estimate.shape, n_chains)
+    effective = np.where(mean_of_shares, own, single)
     low, high = wilson_limits(np.where(np.isnan(se), np.nan, estimate), effective, level=level)
     return Intervals(estimate, se, low, high, moments.count, moment_notes(moments))

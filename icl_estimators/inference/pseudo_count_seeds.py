@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from scipy.special import chdtri
 
 from icl_estimators.inference.intervals import t_quantile
 from icl_estimators.inference.pseudo_count import PseudoCount
+from icl_estimators.inference.seeds import SATTERTHWAITE_FROM, combined_margin
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["SeedSpread", "pseudo_count_seeds"]
@@ -24,7 +26,7 @@ class SeedSpread:
     estimate : float
         Geometric mean of the runs' α̂.
     se, low, high : float
-        Training runs and chains both as samples; t_{J−1}, symmetric on log α.
+        Training runs and chains both as samples, symmetric on log α.
     sd_log, sd_se, sd_low, sd_high : float
         Standard deviation of log α̂ between runs, with the standard error and χ² interval of normal runs.
     note : str
@@ -62,7 +64,8 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
     -----
     Var = s²/J + (standard error of the pooled log α̂ over chains)², with s the standard deviation of log α̂ between
     runs. Chains are drawn once for all runs, so what they share is in the second term and what is each run's own in
-    the first.
+    the first; the interaction is in both, which is on the safe side. Degrees of freedom, and what stands in their
+    place with few runs, as in :func:`~icl_estimators.inference.seeds.two_way_intervals`.
 
     Examples
     --------
@@ -87,7 +90,7 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
     logs = np.log(alphas)
     centre, sd = float(logs.mean()), float(logs.std(ddof=1))
     se_log = float(np.sqrt(sd**2 / n_runs + pooled.se_log**2))
-    margin = t_quantile(0.5 + 0.5 * level, n_runs - 1) * se_log
+    margin, basis = _margin(sd**2 / n_runs, pooled, n_runs, level)
     tail = 0.5 * (1.0 - level)
     freedom = n_runs - 1
     low, high = (sd * float(np.sqrt(freedom / chdtri(freedom, share))) for share in (tail, 1.0 - tail))
@@ -101,5 +104,15 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
         sd / float(np.sqrt(2.0 * freedom)),
         low,
         high,
-        f"{n_runs} training runs",
+        f"{n_runs} training runs{basis}",
     )
+
+
+def _margin(runs: float, pooled: PseudoCount, n_runs: int, level: float) -> tuple[float, str]:
+    """Return the half-width of the interval of log α, and what it rests on."""
+    chains, freedom = pooled.se_log**2, max(pooled.n_chains - 1, 1)
+    if n_runs < SATTERTHWAITE_FROM:
+        by_runs, by_chains = (t_quantile(0.5 + 0.5 * level, df) for df in (n_runs - 1, freedom))
+        return math.sqrt(by_runs**2 * runs + by_chains**2 * chains), ""
+    margin, degrees = combined_margin([(runs, n_runs - 1), (chains, freedom)], runs + chains, level=level)
+    return float(margin), f", t with {float(degrees):.3g} degrees of freedom" if np.isfinite(degrees) else ""

@@ -194,7 +194,7 @@ def test_intervals_cover_the_exact_value_as_often_as_they_say() -> None:
                 expected = exact.metrics[metric]
                 hit = (interval.low[:length] <= expected + 1e-12) & (expected - 1e-12 <= interval.high[:length])
                 covered.setdefault((name, metric), []).append(hit)
-            finite = ratio_intervals(moments.finite[name])
+            finite = ratio_intervals(moments.finite[name].ratios)
             expected = exact.metrics["kl_finite_nats"]
             hit = (finite.low[:length] <= expected) & (expected <= finite.high[:length])
             covered.setdefault((name, "kl_finite_nats"), []).append(hit)

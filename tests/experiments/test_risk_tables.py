@@ -11,10 +11,24 @@ from scipy import stats
 from icl_estimators.chains import ChainLaw, sample_chains
 from icl_estimators.estimators import get, get_all
 from icl_estimators.experiments.compare import Comparison, compare, run_study
+from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, decomposition_block
 from icl_estimators.experiments.risk import POSTERIOR_METRICS, RISK_METRICS, risk_block
-from icl_estimators.experiments.risk_tables import NO_POSTERIOR, context_labels, difference_table, risk_table
+from icl_estimators.experiments.risk_tables import (
+    NO_POSTERIOR,
+    context_labels,
+    decomposition_table,
+    difference_table,
+    risk_table,
+)
 from icl_estimators.experiments.study import Study
-from icl_estimators.inference import BIN_EDGES, simultaneous_band
+from icl_estimators.inference import (
+    BIN_EDGES,
+    mean_intervals,
+    simultaneous_band,
+    squared_bias_intervals,
+    training_variance_intervals,
+    two_way_intervals,
+)
 
 METRICS = (RISK_METRICS[0], "kl_finite_nats", *RISK_METRICS[1:])
 LIMITS = ["se", "ci_low", "ci_high", "band_low", "band_high"]
@@ -33,6 +47,13 @@ class Leaning:
         out = np.full((*tokens.shape, 3), (1 - self.weight) / 3)
         out[..., 0] += self.weight
         return out
+
+
+def pooled_study(chains: int) -> Study:
+    runs = (Leaning("transformer:a", 0.1), Leaning("transformer:b", 0.4))
+    names = tuple(run.name for run in runs)
+    made = (*runs, get("bigram"), get("add-one"))
+    return Study(made, length=5, seed=3, chains=chains, sequences_per_chain=2, checkpoints=names)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +113,7 @@ def test_a_band_is_of_its_curve_without_the_mean() -> None:
     band = simultaneous_band(moments.risk["unigram", "hellinger"].select(range(6)), level=0.9)
     np.testing.assert_array_equal(rows.band_low[:6], band.low)
     np.testing.assert_array_equal(rows.band_high[:6], band.high)
-    assert rows.note[0].startswith("band from 60 chains: over 100 lengths a 95 % band covers about")
+    assert rows.note[0].startswith("95 % bands over 6 lengths from 50 chains × 1 covered 0.")
     assert rows.note[6] == "no band: it runs over context lengths"
 
 
@@ -131,7 +152,7 @@ def test_the_count_in_the_note_is_that_of_the_chains() -> None:
         assert share.estimate[n] == pytest.approx(zero[:, :, n].mean(), abs=1e-15)
 
 
-def test_where_kl_is_finite_its_mean_is_a_pooled_ratio_and_says_so(small: Comparison) -> None:
+def test_where_kl_is_finite_its_mean_over_n_is_that_of_the_rows(small: Comparison) -> None:
     sample = sample_chains(range(230), sequences_per_chain=3, length=12, seed=5)
     prediction = get("bigram").predict_proba(sample.inputs)
     with np.errstate(divide="ignore"):
@@ -140,11 +161,14 @@ def test_where_kl_is_finite_its_mean_is_a_pooled_ratio_and_says_so(small: Compar
     for n in range(12):
         finite = np.isfinite(kl[:, n])
         assert rows.estimate[n] == pytest.approx(kl[finite, n].mean(), rel=1e-12)
-    assert rows.estimate[12] == pytest.approx(kl[np.isfinite(kl)].mean(), rel=1e-12)
+    assert rows.estimate[12] == pytest.approx(rows.estimate[:12].mean(), rel=1e-12)
+    assert abs(rows.estimate[12] - kl[np.isfinite(kl)].mean()) > 0.005  # what the pooled ratio would be
     assert (rows.note == "conditional on a finite KL; no band for a ratio").all()
-    nothing = of(small.risk, "construction", "kl_finite_nats").iloc[0]
-    assert np.isnan(nothing.estimate)
-    assert nothing.note == "KL is infinite in every sequence"
+    nothing = of(small.risk, "construction", "kl_finite_nats")
+    assert np.isnan(nothing.estimate[0])
+    assert nothing.note[0] == "KL is infinite in every sequence"
+    assert np.isnan(nothing.estimate[12])
+    assert nothing.note[12] == "no mean over n: KL is infinite in every sequence at n = 1"
     always = of(small.risk, "add-one", "kl_finite_nats")
     kl_nats = of(small.risk, "add-one", "kl_nats")
     np.testing.assert_allclose(always.estimate, kl_nats.estimate, rtol=1e-12)
@@ -257,6 +281,7 @@ def test_the_first_token_of_a_stationary_start_tells_add_one_less_than_it_could_
 def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their_recipe(pooled: Comparison) -> None:
     names = ["transformer:a", "transformer:b", "transformer", "transformer:recipe", "bigram", "add-one"]
     assert pooled.risk.estimator.drop_duplicates().tolist() == names
+    block = risk_block(pooled_study(70), range(70))
     for metric in RISK_METRICS:
         a, b, mean, recipe = (of(pooled.risk, name, metric) for name in names[:4])
         np.testing.assert_allclose(mean.estimate, (a.estimate + b.estimate) / 2, rtol=1e-12, atol=1e-15)
@@ -267,14 +292,23 @@ def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their
             continue
         assert recipe[["band_low", "band_high"]].isna().all(axis=None)
         assert (
-            recipe.note == "two-way over 2 training seeds and 70 chains, t with 1 degrees; no band over two ways"
+            recipe.note
+            == "two-way over 2 training runs and 70 chains, t with 1 degree of freedom for the runs and 69 for "
+            "the chains; no band over two ways"
         ).all()
-        half = stats.t.ppf(0.975, 1) * recipe.se
-        np.testing.assert_allclose(recipe.ci_high - recipe.estimate, half, rtol=1e-9)
+        made = two_way_intervals([block.risk[name, metric] for name in names[:2]], block.risk["transformer", metric])
+        np.testing.assert_allclose(recipe.ci_high, made.high, rtol=1e-9)
         between = np.abs(a.estimate - b.estimate) / 2  # the standard error of a mean of two
         assert (recipe.se >= np.maximum(between, mean.se) * (1 - 1e-9)).all()
     compared = pooled.differences.estimator.drop_duplicates().tolist()
-    assert compared == ["transformer:a", "transformer:b", "transformer", "bigram"]
+    assert compared == [*names[:4], "bigram"]
+    for metric in ("regret_nats", "squared_error"):
+        pairs = [block.differences[name, metric].difference for name in names[:3]]
+        made, rows = two_way_intervals(pairs[:2], pairs[2]), of(pooled.differences, names[3], metric)
+        np.testing.assert_allclose(rows.ci_low, made.low, rtol=1e-9)
+        np.testing.assert_allclose(rows.difference, of(pooled.differences, "transformer", metric).difference)
+        assert rows[["correlation", "variance_reduction"]].isna().all(axis=None)
+        assert rows.note.str.endswith("what pairing gains is told for these runs alone").all()
 
 
 def test_the_mean_over_training_runs_may_be_the_reference() -> None:
@@ -284,6 +318,14 @@ def test_the_mean_over_training_runs_may_be_the_reference() -> None:
     assert result.differences.estimator.drop_duplicates().tolist() == ["m:a", "m:b", "add-one"]
     a, b = (of(result.differences, name, "regret_nats").difference for name in ("m:a", "m:b"))
     np.testing.assert_allclose(a, -b, rtol=1e-10)
+
+
+def test_a_recipe_less_one_of_its_runs_has_no_two_way_interval() -> None:
+    runs = (Leaning("m:a", 0.1), Leaning("m:b", 0.4))
+    result = compare([*runs, "add-one"], reference="m:a", chains=60, length=3, decomposition_chains=0)
+    rows = of(result.differences, "m:recipe", "regret_nats")
+    assert rows[["difference", "se", "ci_low", "ci_high"]].isna().all(axis=None)
+    assert (rows.note == "no two-way interval: the reference is itself of training runs that vary").all()
 
 
 def test_training_runs_share_out_their_error_over_bias_prompts_and_training(pooled: Comparison) -> None:
@@ -296,10 +338,57 @@ def test_training_runs_share_out_their_error_over_bias_prompts_and_training(pool
     )
     # Two laws that do not depend on the prompt: Σ_w var_j = ((0.2)² + 2 (0.1)²)/2, on chains with any cell at all.
     assert (parts["variance"].abs() < 1e-15).all()
-    weights = of(pooled.decomposition, "transformer", "training_variance")
-    assert (np.abs(weights.estimate - 0.03) < 4 * weights.se + 1e-12).all()
+    np.testing.assert_allclose(parts["training_variance"], 0.03, atol=2e-3)
     assert of(pooled.decomposition, "transformer:a", "training_variance").empty
-    assert of(pooled.decomposition, "transformer", "kl_bias_nats").empty
+
+
+def test_the_recipe_has_rows_of_its_own_in_the_decomposition() -> None:
+    runs = tuple(Leaning(f"m:{name}", weight) for name, weight in zip("abcd", (0.1, 0.15, 0.4, 0.3), strict=True))
+    study = Study(
+        (*runs, get("add-one")),
+        length=3,
+        decomposition_chains=40,
+        decomposition_sequences=6,
+        checkpoints=tuple(run.name for run in runs),
+    )
+    moments = decomposition_block(study, range(40))
+    table = decomposition_table(study, moments).frame()
+    for metric in DECOMPOSITION_METRICS:
+        mean, recipe = of(table, "m", metric), of(table, "m:recipe", metric)
+        np.testing.assert_array_equal(mean.estimate, recipe.estimate)
+        average = moments.parts["m", metric]
+        each = [moments.parts.get((run.name, metric)) for run in runs]
+        pseudo = [moments.runs.get((run.name, metric)) for run in runs]
+        if metric == "training_variance":
+            made = training_variance_intervals(pseudo, average)
+            np.testing.assert_array_equal(mean.ci_low, recipe.ci_low)
+            assert recipe.note.str.startswith("from the spread of 4 training runs, and 40 chains").all()
+        elif metric == "bias_squared":
+            made = squared_bias_intervals(pseudo, average)
+        elif metric == "split_weight":
+            made = mean_intervals(average)
+        else:
+            made = two_way_intervals(each, average)
+        np.testing.assert_array_equal(recipe.ci_low, made.low)
+        np.testing.assert_array_equal(recipe.ci_high, made.high)
+        assert recipe[["band_low", "band_high"]].isna().all(axis=None)
+        if metric != "training_variance":
+            assert mean.note.str.contains("for these training runs: the rows of the recipe speak for others").all()
+    kl = of(table, "m", "kl_bias_nats").estimate
+    np.testing.assert_allclose(kl, np.mean([of(table, run.name, "kl_bias_nats").estimate for run in runs], axis=0))
+
+
+def test_two_runs_have_no_interval_for_what_rests_on_pairs_of_runs(pooled: Comparison) -> None:
+    for name, metric in (
+        ("transformer", "training_variance"),
+        ("transformer:recipe", "training_variance"),
+        ("transformer:recipe", "bias_squared"),
+    ):
+        rows = of(pooled.decomposition, name, metric)
+        assert rows.estimate.notna().all()
+        assert rows[LIMITS].isna().all(axis=None)
+        assert rows.note.str.startswith("two training runs have one difference: ").all()
+    assert of(pooled.decomposition, "transformer:recipe", "mse").ci_low.notna().all()
 
 
 def test_the_table_of_differences_is_that_of_the_moments_whatever_the_order_of_estimators() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from icl_estimators.chains import posterior_kl_floor, posterior_predictive, sample_batch, transition_counts
 from icl_estimators.divergences import kl_divergence
-from icl_estimators.inference import Moments, band_note, simultaneous_band, sup_t_quantile
+from icl_estimators.inference import Moments, measured_coverage, simultaneous_band, sup_t_quantile
 from icl_estimators.inference.bands import DRAWS, _normal_blocks
 from icl_estimators.inference.intervals import t_quantile
 from icl_estimators.validation import InputError
@@ -98,13 +98,6 @@ def test_one_chain_has_no_band():
     assert band.notes[0] == "fewer than 2 chains: no standard error"
 
 
-def test_note_stands_beside_bands_from_few_chains():
-    assert "1,999 chains" in band_note(1999)
-    assert band_note(2000) == ""
-    values = np.random.default_rng(5).normal(size=(50, 2))
-    assert simultaneous_band(Moments.of(values)).notes == (band_note(50), band_note(50))
-
-
 def bayes_kl(batch, n_chains):
     sample = sample_batch(batch, batch=n_chains, length=100, purpose="test")
     counts = transition_counts(sample.inputs, 3)
@@ -114,12 +107,14 @@ def bayes_kl(batch, n_chains):
 @pytest.mark.slow
 def test_coverage_of_bands_from_few_chains_is_what_the_note_says():
     truth = np.mean([bayes_kl(10_000 + i, 20_000)[1].mean(axis=0) for i in range(10)], axis=0)
-    assert "0.79" in band_note(200)
+    known = measured_coverage("kl_nats", length=100, chains=200)
+    assert known is not None
+    share = known.shares["add-one"]
     inside = []
     for study in range(300):
         band = simultaneous_band(Moments.of(bayes_kl(study, 200)[0]))
         inside.append(bool(((band.low <= truth) & (truth <= band.high)).all()))
-    assert np.mean(inside) == pytest.approx(0.79, abs=4 * np.sqrt(0.79 * 0.21 / 300))
+    assert np.mean(inside) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) * (1 / 300 + 1 / known.studies)))
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,29 @@ def test_chains_that_agree_are_worth_all_their_sequences():
     np.testing.assert_allclose([intervals.low[0], intervals.high[0]], wilson_limits(0.5, 200))
 
 
+@pytest.mark.parametrize("sequences", [1, 4])
+def test_a_mean_of_shares_takes_its_number_from_its_own_variance(sequences):
+    """Of twenty independent shares: with a cap at G·S its interval is √20 times too wide."""
+    rng = np.random.default_rng(1)
+    inside, widths = [], []
+    for _ in range(300):
+        each = rng.binomial(sequences, 0.3, size=(100, 20)) / sequences
+        mean = Moments.of(each.mean(axis=1, keepdims=True))
+        found = proportion_intervals(mean, sequences_per_chain=sequences, averaged=True)
+        inside.append(found.low[0] <= 0.3 <= found.high[0])
+        widths.append((found.high[0] - found.low[0]) / (2 * 1.96 * np.sqrt(0.3 * 0.7 / (2000 * sequences))))
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.04)
+    assert np.mean(widths) == pytest.approx(1.0, abs=0.05)
+    capped = proportion_intervals(mean, sequences_per_chain=sequences)
+    assert (capped.high[0] - capped.low[0]) / (found.high[0] - found.low[0]) > 4
+
+
+def test_a_mean_of_shares_keeps_a_width_where_chains_agree():
+    moments = Moments.of(np.tile([[0.0, 0.25, 1.0]], (50, 1)))
+    found = proportion_intervals(moments, sequences_per_chain=3, averaged=True)
+    np.testing.assert_allclose(found.high - found.low, np.diff(wilson_limits([0.0, 0.25, 1.0], 50), axis=0)[0])
+
+
 def test_one_chain_has_no_interval():
     intervals = proportion_intervals(Moments.of([[0.5]]), sequences_per_chain=2)
     assert np.isnan(intervals.low[0])

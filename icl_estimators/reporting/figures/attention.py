@@ -87,7 +87,7 @@ def mass_figure(results: Results) -> Figure:
     """Draw layer 1's mass on the previous token and layer 2's mass on matches with its chance level, with intervals."""
     looks = line_looks(results.curves)
     known = set(results.tables["attention"]["estimator"])
-    names = [name for name in results.names if name in known]
+    names = [name for name in results.curves if name in known]
     with figure_style():
         figure = Figure(figsize=(WIDTH, 4.5))
         upper, lower = figure.subplots(2, 1, sharex=True)

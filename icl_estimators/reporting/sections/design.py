@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from icl_estimators.inference import band_note
 from icl_estimators.reporting.markdown import Page, escape
 from icl_estimators.reporting.numbers import counted
 from icl_estimators.reporting.results import Results
@@ -75,8 +76,16 @@ def _simulated(results: Results) -> list[str]:
 
 def _caveat(results: Results) -> str:
     """Say what few chains do to the coverage of bands and intervals."""
-    notes = (part for note in results.tables["risk"]["note"].unique() for part in note.split("; "))
-    caveats = [part for part in notes if part.startswith("band from") and results.length > 1][:1]
+    options, caveats = results.options, []
+    if results.length > 1:
+        metric = "regret_nats" if results.exact_posterior else "kl_nats"
+        note = band_note(
+            metric,
+            length=results.length,
+            chains=options["chains"],
+            sequences_per_chain=options["sequences_per_chain"],
+        )
+        caveats.append(f"of studies like this one, measured for {metric}, {note} (each metric’s rows have their own)")
     if results.options["chains"] < _FEW:
         caveats.append(
             f"with fewer than {_FEW} chains a pointwise interval of so skewed a quantity as KL covers less than it "

@@ -69,7 +69,8 @@ def _slug(name: str) -> str:
 
 
 def _add_masses(page: Page, results: Results) -> None:
-    names = list(dict.fromkeys(results.tables["attention"]["estimator"]))
+    known = set(results.tables["attention"]["estimator"])
+    names = [name for name in results.curves if name in known]
     page.text(
         "{fig:match-mass} averages over sequences. Attention spread evenly would put some of its mass on matching "
         "positions too, so the match mass stands beside that chance level; a sequence without a match counts as 0 in "

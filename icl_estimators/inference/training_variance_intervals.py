@@ -1,0 +1,134 @@
+"""Intervals for a training variance: how far the few runs at hand can tell how much training runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri
+
+from icl_estimators.inference.intervals import Intervals, moment_notes, t_quantile
+from icl_estimators.inference.moments import Moments
+from icl_estimators.inference.seeds import TwoWay, two_way, two_way_intervals
+from icl_estimators.validation import probability_level
+
+__all__ = ["TWO_RUNS", "squared_bias_intervals", "training_variance_intervals"]
+
+Array = NDArray[np.float64]
+
+TWO_RUNS = "two training runs have one difference: how much such differences vary needs three runs or more"
+_JACKKNIFE_FROM = 4  # below, each leave-one-out variance is that of one pair: its logarithm has no stable spread
+
+
+def squared_bias_intervals(pseudo: Sequence[Moments], average: Moments, *, level: float = 0.95) -> Intervals:
+    """Return intervals of the recipe's squared bias, for the training runs as well as for the chains.
+
+    Parameters
+    ----------
+    pseudo : sequence of J Moments
+        Of the jackknife's pseudo-values, one a chain, for each training run left out
+        (:attr:`icl_estimators.inference.TrainingVariance.bias_squared_runs`).
+    average : Moments
+        Of the chains' values, which are the means of their pseudo-values.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    Intervals
+        NaN with the reason from fewer than three runs.
+
+    Raises
+    ------
+    InputError
+        If `level` is not strictly between 0 and 1, or the moments are not of the same chains and coordinates.
+
+    Notes
+    -----
+    The estimate is a U-statistic of the runs: a mean over pairs of runs. The spread of pseudo-values over runs is the
+    jackknife's variance (Arvesen 1969), and pseudo-values by chain are a two-way layout like any other.
+    """
+    if len(pseudo) < 3:
+        return _too_few(average, probability_level(level))
+    return two_way_intervals(pseudo, average, level=level)
+
+
+def training_variance_intervals(pseudo: Sequence[Moments], average: Moments, *, level: float = 0.95) -> Intervals:
+    """Return intervals of the variance between training runs.
+
+    Parameters
+    ----------
+    pseudo, average, level
+        As for :func:`squared_bias_intervals`, of training variance.
+
+    Returns
+    -------
+    Intervals
+        NaN with the reason from fewer than three runs. `se` is the two-way jackknife's.
+
+    Raises
+    ------
+    InputError
+        If `level` is not strictly between 0 and 1, or the moments are not of the same chains and coordinates.
+
+    Notes
+    -----
+    A variance from a few runs is skewed: estimate ± t·se covers 0.72 to 0.86 for one normal effect and J = 3 … 10. So
+    the runs' part of each limit is a factor: the χ²_{J−1} one, right if the runs differ along one direction and
+    normally, or, from four runs on, the jackknife's on the logarithm with t_{J−1} (Miller 1974) where that is wider,
+    as it is for heavy tails. If the runs differ along several directions, the χ² factors are wider than they need be.
+    The chains' part, t_{G−1} times its standard error, is added in squares to the runs' distance: at the lower limit to
+    that from the estimate (MOVER, Zou & Donner 2008), at the upper to that which the limit itself would have, since the
+    runs' part grows with the truth. The estimate is unbiased and the lower limit may be below 0.
+
+    Examples
+    --------
+    >>> chains = np.full((3, 1), 2.0)
+    >>> runs = [Moments.of(chains - 1.0), Moments.of(chains), Moments.of(chains + 1.0)]
+    >>> found = training_variance_intervals(runs, Moments.of(chains))
+    >>> float(found.low[0].round(4)), float(found.high[0].round(2))  # 4/χ²_2
+    (0.5422, 79.0)
+    """
+    level = probability_level(level)
+    n_runs, n_chains = len(pseudo), average.count
+    if n_runs < 3:
+        return _too_few(average, level)
+    reasons = moment_notes(average)
+    if n_chains < 2:
+        return two_way_intervals(pseudo, average, level=level)
+    parts = two_way(pseudo, average)
+    estimate = average.mean
+    down, up = _factors(pseudo, average, parts, level)
+    size = np.where(np.isfinite(estimate), np.maximum(estimate, 0.0), np.nan)
+    chains = t_quantile(0.5 + 0.5 * level, n_chains - 1) * np.sqrt(np.maximum(parts.chains - parts.interaction, 0.0))
+    low = estimate - np.hypot(size * (1.0 - down), chains)
+    # The largest value x from which the estimate is no further below than hypot(x·(1 − 1/up), chains).
+    share = (2.0 - 1.0 / up) / up
+    with np.errstate(divide="ignore", invalid="ignore"):
+        high = (estimate + np.sqrt((1.0 - share) * estimate**2 + share * chains**2)) / share
+    high = np.fmax(high, estimate + chains)
+    what = f"from the spread of {n_runs} training runs, and {n_chains:,} chains"
+    return Intervals(estimate, np.sqrt(parts.variance), low, high, n_chains, tuple(note or what for note in reasons))
+
+
+def _factors(pseudo: Sequence[Moments], average: Moments, parts: TwoWay, level: float) -> tuple[Array, Array]:
+    """Return what the limits from the runs are times the estimate, (lower, upper)."""
+    freedom = parts.n_runs - 1
+    tail = 0.5 * (1.0 - level)
+    down = np.full(average.size, freedom / float(chdtri(freedom, tail)))
+    up = np.full(average.size, freedom / float(chdtri(freedom, 1.0 - tail)))
+    if parts.n_runs < _JACKKNIFE_FROM:
+        return down, up
+    whole = average.centre
+    without = np.stack([(parts.n_runs * whole - one.centre) / freedom for one in pseudo])
+    known = (whole > 0) & (without > 0).all(axis=0)
+    logs = np.log(without, out=np.zeros_like(without), where=known)
+    margin = t_quantile(1.0 - tail, freedom) * np.sqrt(freedom**2 * logs.var(axis=0, ddof=1) / parts.n_runs)
+    return np.minimum(down, np.exp(-margin)), np.maximum(up, np.exp(margin))
+
+
+def _too_few(average: Moments, level: float) -> Intervals:
+    nothing = np.full(average.size, np.nan)
+    notes = tuple(note or TWO_RUNS for note in moment_notes(average))
+    return Intervals(average.mean, nothing, nothing, nothing, average.count, notes)
