@@ -393,11 +393,18 @@ def _interval(shape: _Shape, chains: _Chains, t: float, n_chains: int, index: in
     if n_chains < 2:
         return Range(np.nan, np.nan, TOO_FEW)
     family, values, target = shape.family, shape.minimum.at.values(shape.family), index
+    end = shape.end(index)
+    if shape.exact:  # every chain's scores are 0
+        reported = values if family.reported is None else family.reported(values)[0]
+        value = float(reported[index]) if end is None or family.reported is not None and index else end
+        return Range(value, value)
+    if shape.minimum.in_the_limit:
+        values = np.where(values > np.exp(NEAR_EDGE), values * (np.exp(EDGE) / values[index]), values)
     if index in family.views:
         family, convert = family.views[index]
         values, target = convert(values), 0
     score = ProfileScore(family, chains.prefixes, target, chains.merged, chains.merged_chains)
-    return score_interval(score, score.coordinates(values), t, exact=shape.exact)
+    return score_interval(score, score.coordinates(values), t)
 
 
 def _reported(

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 _BEYOND = 25.0  # how far the logarithms of the other parameters may go while one is held
 _FLAT = 1e-11  # nats a prefix: curvature, on a relative scale, below which a parameter makes no difference
 _PROFILED = 1e-3  # relative step that is left to the efficient score, whose error is its square
+_ROUNDING = 1e-13  # nats a prefix
+_NOTHING_LEFT = 1e-12  # nats a prefix that a step of the others is to gain
 _MOST_STEPS = 60
 _MOST_WALKED = 60
 _EXACT = 1e-6  # of the statistic at a limit
@@ -113,9 +115,10 @@ class ProfileScore:
                 step[free] /= max(1.0, float((np.abs(step[free]) / (3.0 * size + 1.0)).max()))
                 step = np.clip(y + step, self.lower, self.upper) - y
                 longest = float((np.abs(step[free]) / size).max())
-            if not len(free) or longest <= _PROFILED:
+            expected = float(found[1] @ step)
+            if not len(free) or longest <= _PROFILED or abs(expected) <= _NOTHING_LEFT * self.number:
                 return self._studentised(y, free, found), y
-            length, expected = 1.0, float(found[1] @ step)
+            length = 1.0
             while True:
                 trial = y + length * step
                 new = self._totals(trial)
@@ -176,12 +179,16 @@ class ProfileScore:
             efficient = efficient - scores[np.ix_(self.used, free)] @ along
         total = float(efficient.sum())
         spread = float(((efficient - efficient.mean()) ** 2).sum()) * self.n_chains / (self.n_chains - 1)
+        held = float(y[self.target])
+        reach = max(abs(held), 1e-3) / self.number
+        if max(abs(total), np.sqrt(spread)) * reach <= _ROUNDING:
+            return 0.0  # the parameter makes no difference here
         if spread == 0.0:
-            return 0.0 if total == 0.0 else float(np.copysign(_REJECTED, total))
+            return float(np.copysign(_REJECTED, total))
         return total / float(np.sqrt(spread))
 
 
-def score_interval(score: ProfileScore, y: Array, t: float, *, exact: bool = False) -> Range:
+def score_interval(score: ProfileScore, y: Array, t: float) -> Range:
     """Return the values of the held parameter that the score does not reject, around the estimate.
 
     Parameters
@@ -192,29 +199,20 @@ def score_interval(score: ProfileScore, y: Array, t: float, *, exact: bool = Fal
         rejects, so that where the truth is the boundary itself a level of 0.95 covers it with probability 0.975.
     t : float
         Quantile of Student's t.
-    exact : bool
-        Whether every chain's scores are 0: the interval has zero width.
 
     Returns
     -------
     Range
         In the parameter itself. A limit beyond the search is 0, 1 or ±inf, whichever is the parameter's end.
     """
-    at = float(y[score.target])
-    if exact:
-        value = score.family.parameters[score.target].kind
-        return Range(*(2 * (float(np.exp(at)) if value == "rate" else _outer(score, at),)))
     walk = _Walk(score, y, t)
     low, why_low = walk.limit(-1)
     high, why_high = walk.limit(1)
-    return Range(low, high, "; ".join(dict.fromkeys(filter(None, (why_low, why_high)))))
-
-
-def _outer(score: ProfileScore, at: float) -> float:
-    """Return what y_j stands for: at the edge of the search the end of the parameter's range."""
-    if score.kind == "positive":
-        return np.inf if at >= np.exp(EDGE) * (1.0 - 1e-9) else at
-    return at
+    notes = list(dict.fromkeys(filter(None, (why_low, why_high))))
+    shown = walk.shown
+    if low > shown or high < shown:
+        return Range(np.nan, np.nan, "no interval: the score is not 0 at the estimate")
+    return Range(low, high, "; ".join(notes))
 
 
 class _Walk:
@@ -231,7 +229,7 @@ class _Walk:
         curvature, self.along = score.information(y)
         here, _ = score.statistic(self.at, y)
         # The statistic's slope is the curvature over the spread; a second point tells it without either.
-        scale = max(abs(self.at), 1e-3)
+        scale = self.at if score.kind == "positive" and self.at > 0 else max(abs(self.at), 1e-3)
         near = self.at + (1e-4 if self.at <= 0.5 * (low + high) else -1e-4) * scale
         there, _ = score.statistic(near, self._near(near))
         slope = (there - here) / (near - self.at)
@@ -249,8 +247,9 @@ class _Walk:
             return np.nan, f"no {_side(direction)} limit: {_NOT_PROFILED}"
         if self.at == end:
             return self._end(direction), ""
-        if direction * self.here >= self.t:  # at a boundary, against which the objective presses
-            return self._end(-direction), ""
+        if direction * self.here >= self.t:  # a boundary, against which the objective presses
+            edge = self._end(-direction) if self.at == self.ends[-direction] else self._shown(self.at)
+            return edge, "every value inside is rejected"
         inside, start, step = self.at, self.y, self.reach
         from_top = direction < 0 and self.score.kind == "positive" and self.at == self.ends[1]
         previous = direction * self.here - self.t
@@ -307,6 +306,12 @@ class _Walk:
                     return self._shown(low)
         root = brentq(rejects, low, high, xtol=1e-7 * abs(high - low) + 1e-300, rtol=1e-12, maxiter=100)
         return self._shown(float(root))
+
+    @property
+    def shown(self) -> float:
+        """The estimate itself; infinite at that end."""
+        at_end = [direction for direction in (-1, 1) if self.at == self.ends[direction] and self.score.kind != "rate"]
+        return self._end(at_end[0]) if at_end else self._shown(self.at)
 
     def _shown(self, y: float) -> float:
         return float(np.exp(y)) if self.score.kind == "rate" else y
