@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from icl_estimators.inference.add_constant_objective import AddConstantObjective
+from icl_estimators.inference.family_intervals import ProfileScore, Range, score_interval
 from icl_estimators.inference.family_objective import (
     EDGE,
     NEAR_EDGE,
@@ -20,7 +21,6 @@ from icl_estimators.inference.family_objective import (
     bounds,
     minimise,
 )
-from icl_estimators.inference.family_intervals import ProfileScore, Range, score_interval
 from icl_estimators.inference.intervals import TOO_FEW, t_quantile
 from icl_estimators.inference.prefixes import PrefixBlock, Prefixes
 from icl_estimators.inference.ratios import RatioMoments, ratio_intervals
@@ -396,7 +396,7 @@ def _interval(shape: _Shape, chains: _Chains, t: float, n_chains: int, index: in
     end = shape.end(index)
     if shape.exact:  # every chain's scores are 0
         reported = values if family.reported is None else family.reported(values)[0]
-        value = float(reported[index]) if end is None or family.reported is not None and index else end
+        value = float(reported[index]) if end is None or (family.reported is not None and index) else end
         return Range(value, value)
     if shape.minimum.in_the_limit:
         values = np.where(values > np.exp(NEAR_EDGE), values * (np.exp(EDGE) / values[index]), values)

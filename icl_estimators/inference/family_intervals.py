@@ -259,8 +259,11 @@ class _Walk:
                 ahead = end
             if direction * (ahead - end) >= 0 or (not from_top and walked > 40):
                 ahead = end
-            guess = self._near(ahead) if start is self.y and not from_top else _scaled(start, ahead / inside, from_top)
-            guess = np.clip(guess, self.score.lower, self.score.upper)
+            guess = start
+            if from_top:  # all pseudo-counts shrink together
+                guess = np.where(start > 1e3, start * (ahead / inside), start)
+            elif start is self.y:
+                guess = self._near(ahead)
             value, found = self._value(direction, ahead, guess, start)
             if value > 0:
                 return self._root(direction, inside, previous, ahead, value, start), ""
@@ -289,7 +292,7 @@ class _Walk:
         def rejects(held: float) -> float:
             if held in known:
                 return known[held]
-            value, _ = self._value(direction, held, _blend(start, self._near(held), start is self.y), start)
+            value, _ = self._value(direction, held, self._near(held) if start is self.y else start, start)
             # Near enough: brentq ends at a 0.
             return _REJECTED if np.isnan(value) else 0.0 if abs(value) < _EXACT else value
 
@@ -337,12 +340,3 @@ class _Walk:
 
 def _side(direction: int) -> str:
     return "upper" if direction > 0 else "lower"
-
-
-def _scaled(start: Array, factor: float, together: bool) -> Array:
-    """Return where to start: from the top all pseudo-counts shrink together."""
-    return np.where(start > 1e3, start * factor, start) if together else start
-
-
-def _blend(start: Array, near: Array, from_estimate: bool) -> Array:
-    return near if from_estimate else start

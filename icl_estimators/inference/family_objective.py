@@ -114,7 +114,7 @@ def natural(kind: Kind, x: float) -> float:
 
 
 def block_values(
-    family: Family, values: Array, block: PrefixBlock, *, derivatives: bool = 2
+    family: Family, values: Array, block: PrefixBlock, *, derivatives: bool = True
 ) -> tuple[Array, Array, Array]:
     """Return each prefix's cross-entropy and score, and the Hessian of their sum.
 

@@ -219,7 +219,9 @@ def smoothing_family(name: str, n_states: int) -> Family:
         lambda a: [[0.0, np.log(a)]],
     )
     families = {
-        "add-constant": Family("add-constant", "n_vw + α", (alpha,), _add_constant, lambda a: [[np.log(a)]], limit=_uniform_limit(1)),
+        "add-constant": Family(
+            "add-constant", "n_vw + α", (alpha,), _add_constant, lambda a: [[np.log(a)]], limit=_uniform_limit(1)
+        ),
         "affine": Family(
             "affine",
             "n_vw + a + b n_v",

@@ -1,4 +1,4 @@
-"""Intervals of family parameters: where the score rejects, at the ends of ranges, and how often they cover the truth."""
+"""Intervals of family parameters: where the score rejects, the ends of ranges, and how often they cover the truth."""
 
 from __future__ import annotations
 
@@ -215,7 +215,8 @@ def edges(sample):
     }
 
 
-def test_an_end_of_the_search_is_never_an_estimate(sample):
+def test_an_end_of_the_search_is_never_an_estimate():
+    sample = Sample(n_chains=12)
     for weights in edges(sample).values():
         predictions = weights / weights.sum(axis=-1, keepdims=True)
         for fit in sample.fits(predictions, FAMILIES):

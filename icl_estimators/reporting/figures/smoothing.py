@@ -180,9 +180,7 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, captio
             drawn = _drawable(of_alpha, "estimate", above_zero=True)
             if not drawn.empty:
                 alphas.append(_line(upper, drawn, "estimate", name, colour, style))
-            of_regret = _around_estimate(
-                mine[(mine["quantity"] == "regret_nats_from_add_one") & (mine["value"] > 0)]
-            )
+            of_regret = _around_estimate(mine[(mine["quantity"] == "regret_nats_from_add_one") & (mine["value"] > 0)])
             of_regret = of_regret[of_regret["value"].isin(drawn["value"])] if not drawn.empty else of_regret
             drawn = _drawable(of_regret, "estimate", above_zero=True)
             if not drawn.empty:
