@@ -39,6 +39,8 @@ def answer(sizes: Sizes) -> Answer:
     frame = found.interventions
     by_visits = frame[frame["visits"].notna() & (frame["quantity"] == "log_pseudo_count")]
     own = frame[(frame["intervention"] == "intact") & (frame["quantity"] == "log_pseudo_count_from_add_one")]
+    # Their difference is the add-one rule's 0 less the estimate.
+    own = own.assign(difference=-own["difference"], ci_low=-own["ci_high"], ci_high=-own["ci_low"])
     claims, told = [], []
     for visits in (v for v in VISITS if (own["visits"] == v).any()):
         intact = _exponential(own[own["visits"] == visits])

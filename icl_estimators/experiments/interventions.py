@@ -1,12 +1,13 @@
 """What each part of the trained model's mechanism does to its smoothing and its regret → interventions.csv.
 
 The intact model and the model with a part replaced predict the same sequences; what is reported is the difference.
+Every `difference` has one sign: what the row is compared with, less the row's own estimate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +44,7 @@ Array = NDArray[np.float64]
 
 INTACT = "intact"
 _GROUPINGS: tuple[Grouping, ...] = ("overall", "visits")
-_FROM_ADD_ONE = "less that of the add-one rule, which is 0"
+_FROM_ADD_ONE = "difference: that of the add-one rule, which is 0, less this"
 _NO_SUCH_PREFIX = "no such prefix"
 
 Key = tuple[Grouping, int]
@@ -145,9 +146,9 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
 def intervention_table(study: Study, moments: InterventionMoments) -> Table:
     """Return interventions.csv: by visits (all prefixes together where it is empty) and quantity.
 
-    `log_pseudo_count` and `regret_nats`: `estimate` under the intervention, `difference` the intact model's less that.
-    The same with ``_from_add_one``: `difference` is the estimate itself, because the add-one rule's is 0, with its
-    interval.
+    `estimate` is that of the row's own model, intact or changed. `difference`, with its interval, is what that is
+    compared with less the estimate: for `log_pseudo_count` and `regret_nats` the intact model's, and with
+    ``_from_add_one`` the add-one rule's, which is 0, so that `difference` is minus the estimate.
     """
     rows: list[tuple[Cell, ...]] = []
     names = list(dict.fromkeys(name for name, _ in moments.pairs))
@@ -164,7 +165,8 @@ def intervention_table(study: Study, moments: InterventionMoments) -> Table:
         if name != INTACT:
             paired = ratio_intervals(moments.difference[name], level=study.level, empty=_NO_SUCH_PREFIX)
             rows += _regret_rows(name, "regret_nats", labels, own, paired, "")
-        rows += _regret_rows(name, "regret_nats_from_add_one", labels, own, own, _FROM_ADD_ONE)
+        turned = replace(own, estimate=-own.estimate, low=-own.high, high=-own.low)
+        rows += _regret_rows(name, "regret_nats_from_add_one", labels, own, turned, _FROM_ADD_ONE)
     return Table.of("interventions", rows)
 
 
@@ -184,7 +186,7 @@ def _pseudo_count_rows(
         yield (name, label, "log_pseudo_count", *numbers, "; ".join(filter(None, (found.note, *fit.notes))))
     margin = fit.se_log * t_quantile(0.5 + 0.5 * level, max(fit.n_chains - 1, 1))
     value = _log(fit)
-    numbers = (value, value, fit.se_log, value - margin, value + margin)
+    numbers = (value, -value, fit.se_log, -value - margin, -value + margin)
     note = "; ".join((_FROM_ADD_ONE, *fit.notes))
     yield (name, label, "log_pseudo_count_from_add_one", *numbers, note)
 

@@ -24,6 +24,10 @@ __all__ = ["prediction_parameter", "smoothing_table"]
 Row = tuple[Cell, ...]
 
 _NEVER_UNSEEN = "no prefix ends in a token that it had not left before"
+_CONDITIONAL = (
+    "conditional on the two rules fitted to the first half of the chains: the interval holds the chance in the second "
+    "half, not that in the fits"
+)
 _NOT_SO_OFTEN = "no prefix has such a count"
 
 
@@ -124,7 +128,8 @@ def _family_rows(name: str, fit: FamilyFit, note: str) -> Iterator[Row]:
         yield _estimate_row(head, fit.family, "explained", fit.explained, rest, note)
     yield _estimate_row(head, fit.family, "residual_kl_heldout_nats", fit.heldout, rest, note)
     if fit.family != "add-constant":
-        yield _estimate_row(head, fit.family, "heldout_gain_nats", fit.heldout_gain, rest, note)
+        gain = "; ".join(filter(None, (_CONDITIONAL, note)))
+        yield _estimate_row(head, fit.family, "heldout_gain_nats", fit.heldout_gain, rest, gain)
 
 
 def _estimate_row(

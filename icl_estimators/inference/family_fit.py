@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from icl_estimators.inference.add_constant_objective import AddConstantObjective
+from icl_estimators.inference.family_intervals import ProfileScore, Range, score_interval
 from icl_estimators.inference.family_objective import (
     EDGE,
     NEAR_EDGE,
@@ -17,7 +20,6 @@ from icl_estimators.inference.family_objective import (
     block_values,
     bounds,
     minimise,
-    natural,
 )
 from icl_estimators.inference.intervals import TOO_FEW, t_quantile
 from icl_estimators.inference.prefixes import PrefixBlock, Prefixes
@@ -54,11 +56,14 @@ class ParameterFit:
     Attributes
     ----------
     name : str
-    estimate, se, low, high : float
-        Sandwich clustered on chains; the interval is symmetric in the fitted coordinate (logarithm, logit or the number
-        itself). At a boundary there is no standard error and the interval is one-sided.
+    estimate, se : float
+        The standard error is the sandwich's, clustered on chains; none at a boundary.
+    low, high : float
+        The values that the clustered score, the other parameters profiled out, does not reject
+        (:mod:`icl_estimators.inference.family_intervals`); one-sided at a boundary.
     boundary, identified : bool
     note : str
+        The reason for every number that is NaN or infinite.
     """
 
     name: str
@@ -84,7 +89,8 @@ class FamilyFit:
     heldout : Estimate
         The same over the second half of the chains, with parameters fitted to the first.
     heldout_gain : Estimate
-        Held-out residual of the first family less that of this one, paired: above 0, this one is better.
+        Held-out residual of the first family less that of this one, paired: above 0, this one is better. Standard error
+        and interval are conditional on the two rules that the first half gave; they do not hold that fit's own error.
     explained : Estimate
         1 − Σ KL(p̂ ‖ rule) / Σ KL(p̂ ‖ uniform).
     """
@@ -167,9 +173,10 @@ def _uniform_fit(family: Family) -> FamilyFit:
     for parameter in family.parameters:
         name, unknown = parameter.name, (nothing, nothing, nothing)
         if name == "pseudo_count":
-            parameters.append(ParameterFit(name, np.inf, *unknown, True, True, f"at the boundary: {_UNIFORM}"))
+            why = f"at the boundary inf: {_UNIFORM}; no interval: every score is 0 there"
+            parameters.append(ParameterFit(name, np.inf, *unknown, True, True, why))
         elif parameter.kind == "real":
-            parameters.append(ParameterFit(name, 0.0, *unknown, False, True, _UNIFORM))
+            parameters.append(ParameterFit(name, 0.0, 0.0, 0.0, 0.0, False, True, _UNIFORM))
         else:
             parameters.append(ParameterFit(name, nothing, *unknown, False, False, f"not identified: {_UNIFORM}"))
     zero = Estimate(0.0, 0.0, 0.0, 0.0)
@@ -191,6 +198,10 @@ class _Chains:
         self.merged = prefixes.merged() if prefixes.number.sum() else ()
         self.few = _first_chains(prefixes, _START_CHAINS)
         self.alpha = _plain_alpha(self.merged, prefixes.n_states) if self.merged else 1.0
+
+    @cached_property
+    def merged_chains(self) -> csr_array | None:
+        return self.prefixes.merged_chains()
 
     def minimum(self, family: Family, near: FamilyMinimum | None = None) -> FamilyMinimum:
         """Fit a family; `near` is the fit to more chains, where a slow family may start from."""
@@ -229,7 +240,7 @@ def _chain_kl(family: Family, values: Array, prefixes: Prefixes) -> Array:
     """Return Σ KL(p̂ ‖ rule) of each chain, shape (G,)."""
     total = prefixes.information.copy()
     for block in prefixes.blocks:
-        loss = block_values(family, values, block, hessian=False)[0]
+        loss = block_values(family, values, block, derivatives=False)[0]
         total += block.chain_sums(loss, prefixes.n_chains)
     return _without_rounding(total, prefixes)
 
@@ -262,20 +273,30 @@ def _fit(
         hessian += curvature
     kl = _without_rounding(kl, prefixes)
     gradient = scores.sum(axis=0)
+    reach = np.array([_reach(p.kind, v) for p, v in zip(family.parameters, values.tolist(), strict=True)])
+    known = hessian.diagonal() * reach**2 > _FLAT * prefixes.number.sum()
     scores *= slopes
     hessian = hessian * np.outer(slopes, slopes) + np.diag(gradient * bends)
     used = prefixes.number > 0
     uniform = prefixes.information + prefixes.number * np.log(prefixes.n_states)
     hessian /= prefixes.number.sum()  # a prefix, as the flatness of a parameter is told
     scores /= prefixes.number.sum()
+    shape = _Shape(family, minimum, scores[used], hessian, known, exact=not kl.any())
     return FamilyFit(
         family.name,
-        _parameters(family, minimum.at, bounds(family, prefixes.blocks), scores[used], hessian, level),
+        _parameters(shape, chains, level),
         float(kl.sum() / prefixes.number.sum()),
         _ratio(heldout, heldout_number, level),
         _ratio(reference - heldout, heldout_number, level),
         _explained(kl, uniform, level),
     )
+
+
+def _reach(kind: str, value: float) -> float:
+    """Return what a parameter may move by to tell whether it makes a difference; one near 0 by more than itself."""
+    if kind in ("rate", "real"):
+        return 1.0
+    return max(min(value, 1.0 - value) if kind == "share" else value, 1e-3)
 
 
 def _ratio(top: Array, bottom: Array, level: float) -> Estimate:
@@ -294,96 +315,128 @@ def _explained(kl: Array, uniform: Array, level: float) -> Estimate:
     return Estimate(1.0 - rest.estimate, rest.se, 1.0 - rest.high, 1.0 - rest.low, rest.note)
 
 
-def _parameters(
-    family: Family, at: Coordinates, edges: tuple[Array, Array], scores: Array, hessian: Array, level: float
-) -> tuple[ParameterFit, ...]:
-    """Return estimates with clustered sandwich intervals.
+_BOUNDARY = "at the boundary {:g}"
+_LIMIT = "at the boundary inf: the rule is then the same after all counts, and no finite value describes it as well"
+_OTHERS = "not identified: other values describe the estimator as well"
+_NO_INTERVAL = "no interval: an infinite value of another parameter gives the same rule"
 
-    `scores` and `hessian` are a prefix's, in fitted coordinates; `edges` are how far those may go.
-    """
-    size, n_chains = len(family.parameters), len(scores)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shape:
+    """The objective at its minimum: scores of chains and Hessian in fitted coordinates, a prefix."""
+
+    family: Family
+    minimum: FamilyMinimum
+    scores: Array
+    hessian: Array
+    known: NDArray[np.bool_]  # which parameters make a difference
+    exact: bool  # whether the family holds the estimator itself, so that every chain's scores are 0
+
+    def end(self, index: int) -> float | None:
+        """Return the end of its range that a parameter is at, None where it is inside."""
+        at, kind = self.minimum.at, self.family.parameters[index].kind
+        if self.minimum.in_the_limit:
+            return np.inf if at.free[index] > NEAR_EDGE else None
+        if index in at.pinned:
+            value = at.pinned[index]
+            if kind == "real":
+                return float(np.copysign(np.inf, value))
+            return value if kind == "share" or value == 0.0 else 0.0 if kind == "rate" else np.inf
+        if kind == "share" and at.free[index] >= EDGE - 1e-6:
+            return 1.0
+        return None
+
+
+def _parameters(shape: _Shape, chains: _Chains, level: float) -> tuple[ParameterFit, ...]:
+    """Return estimates with clustered sandwich standard errors and intervals from the inverted score."""
+    family, at, hessian = shape.family, shape.minimum.at, shape.hessian
+    size, n_chains = len(family.parameters), len(shape.scores)
+    ends = [shape.end(index) for index in range(size)]
+    open_limit = shape.minimum.in_the_limit
+    growth = bounds(family, chains.prefixes.blocks)[1]
     kinds = [parameter.kind for parameter in family.parameters]
-    # Where e^±10 makes no difference any more, the parameter was on its way to the boundary.
-    flat = hessian.diagonal() <= _FLAT
-    low_edge, high_edge = np.where(flat, np.maximum(edges[0], -NEAR_EDGE), edges[0] + 1e-6), edges[1] - 1e-6
-    high_edge = np.where(flat, np.minimum(high_edge, NEAR_EDGE), high_edge)
-    outside = (at.free <= low_edge) | (at.free >= high_edge)
-    at_edge = [i for i in range(size) if i not in at.pinned and kinds[i] != "real" and outside[i]]
-    inner = [i for i in range(size) if i not in at.pinned and i not in at_edge]
-    free = [i for i in inner if hessian[i, i] > _FLAT]
+    beyond = [i for i in range(size) if kinds[i] == "rate" and at.free[i] >= growth[i] - 1e-6]
+    inner = [i for i in range(size) if ends[i] is None and i not in beyond]
+    free = [] if open_limit else [i for i in inner if shape.known[i]]
     identified = bool(free) and not _singular(hessian[np.ix_(free, free)])
-    values = at.values(family)
-    t = t_quantile(0.5 + 0.5 * level, max(n_chains - 1, 1))
     covariance = np.full((size, size), np.nan)
     if identified and n_chains > 1:
         inverse = np.linalg.inv(hessian[np.ix_(free, free)])
-        meat = scores[:, free].T @ scores[:, free] * (n_chains / (n_chains - 1))
-        covariance[np.ix_(free, free)] = inverse @ meat @ inverse
+        meat = shape.scores[:, free].T @ shape.scores[:, free] * (n_chains / (n_chains - 1))
+        covariance[np.ix_(free, free)] = 0.0 if shape.exact else inverse @ meat @ inverse
+    values = at.values(family)
+    invert = partial(_interval, shape, chains, t_quantile(0.5 + 0.5 * level, max(n_chains - 1, 1)), n_chains)
     fits = []
     for index, parameter in enumerate(family.parameters):
-        value = float(values[index])
-        if index in at.pinned:
-            low, high = _one_sided(index, value, free if identified else [], scores, hessian, t)
-            fits.append(ParameterFit(parameter.name, value, np.nan, low, high, True, True, "at the boundary"))
-        elif index in at_edge:
-            limit = 0.0 if at.free[index] < 0 else 1.0 if kinds[index] == "share" else np.inf
-            note = "at the boundary: no interval"
-            fits.append(ParameterFit(parameter.name, limit, np.nan, np.nan, np.nan, True, True, note))
-        elif index not in free or not identified:
-            note = "not identified: other values describe the estimator as well"
+        value, end = float(values[index]), ends[index]
+        if index in beyond:
+            note = f"not identified: the best value lies beyond the end of the search, {value:.4g}"
             fits.append(ParameterFit(parameter.name, np.nan, np.nan, np.nan, np.nan, False, False, note))
+        elif end is not None:
+            found = Range(np.nan, np.nan, _NO_INTERVAL)
+            if not open_limit or family.name != "affine":
+                found = invert(index)
+            note = "; ".join(filter(None, (_LIMIT if open_limit else _BOUNDARY.format(end), found.note)))
+            fits.append(ParameterFit(parameter.name, end, np.nan, found.low, found.high, True, True, note))
+        elif index not in free or not identified:
+            fits.append(ParameterFit(parameter.name, np.nan, np.nan, np.nan, np.nan, False, False, _OTHERS))
         else:
-            se = float(np.sqrt(np.maximum(covariance[index, index], 0.0)))
-            low, high = (natural(kinds[index], at.free[index] + side * t * se) for side in (-1.0, 1.0))
-            slope = {"real": 1.0, "share": value * (1.0 - value)}.get(kinds[index], value)
-            note = TOO_FEW if n_chains < 2 else ""
-            fits.append(ParameterFit(parameter.name, value, slope * se, low, high, False, True, note))
-    return tuple(fits) if family.reported is None else _reported(family, fits, covariance, at, t)
+            slope = {"real": 1.0, "share": value * (1.0 - value)}.get(parameter.kind, value)
+            se = slope * float(np.sqrt(np.maximum(covariance[index, index], 0.0)))
+            found = invert(index)
+            fits.append(ParameterFit(parameter.name, value, se, found.low, found.high, False, True, found.note))
+    return tuple(fits) if family.reported is None else _reported(shape, fits, covariance, invert)
+
+
+def _interval(shape: _Shape, chains: _Chains, t: float, n_chains: int, index: int) -> Range:
+    """Invert the score of a reported parameter."""
+    if n_chains < 2:
+        return Range(np.nan, np.nan, TOO_FEW)
+    family, values, target = shape.family, shape.minimum.at.values(shape.family), index
+    end = shape.end(index)
+    if shape.exact:  # every chain's scores are 0
+        reported = values if family.reported is None else family.reported(values)[0]
+        value = float(reported[index]) if end is None or (family.reported is not None and index) else end
+        return Range(value, value)
+    if shape.minimum.in_the_limit:
+        values = np.where(values > np.exp(NEAR_EDGE), values * (np.exp(EDGE) / values[index]), values)
+    if index in family.views:
+        family, convert = family.views[index]
+        values, target = convert(values), 0
+    score = ProfileScore(family, chains.prefixes, target, chains.merged, chains.merged_chains)
+    return score_interval(score, score.coordinates(values), t)
 
 
 def _reported(
-    family: Family, fits: list[ParameterFit], covariance: Array, at: Coordinates, t: float
+    shape: _Shape, fits: list[ParameterFit], covariance: Array, invert: Callable[[int], Range]
 ) -> tuple[ParameterFit, ...]:
-    """Turn what was fitted into what is reported; where the two differ, the interval is symmetric."""
+    """Turn what was fitted into what is reported, where the two differ."""
+    family = shape.family
     assert family.reported is not None
-    reported, jacobian = family.reported(at.values(family))
-    slopes, _ = at.slopes(family)
+    reported, jacobian = family.reported(shape.minimum.at.values(family))
+    slopes, _ = shape.minimum.at.slopes(family)
     out = []
     for index, fit in enumerate(fits):
         parts = [fits[i] for i in np.flatnonzero(jacobian[index])]
         if len(parts) == 1:
             out.append(fit)
             continue
-        boundary = any(part.boundary for part in parts)
-        known = all(part.identified and np.isfinite(part.estimate) for part in parts)
-        value = float(reported[index]) if known else np.nan
+        if not all(part.identified for part in parts):
+            out.append(ParameterFit(fit.name, np.nan, np.nan, np.nan, np.nan, False, False, _OTHERS))
+            continue
+        if shape.minimum.in_the_limit:
+            same = abs(reported[index]) <= 1e-6 * np.exp(EDGE)
+            value = np.nan if same else float(np.copysign(np.inf, reported[index]))
+            note = "no interval: " + _LIMIT if not same else "not identified: no finite value describes it as well"
+            out.append(ParameterFit(fit.name, value, np.nan, np.nan, np.nan, not same, not same, note))
+            continue
         row = jacobian[index] * slopes
-        se = np.nan if boundary else float(np.sqrt(np.maximum(row @ covariance @ row, 0.0)))
-        note = "; ".join(dict.fromkeys(part.note for part in parts if part.note))
-        out.append(ParameterFit(fit.name, value, se, value - t * se, value + t * se, boundary, known, note))
+        se = float(np.sqrt(np.maximum(row @ covariance @ row, 0.0)))
+        found = invert(index)
+        # At a boundary of what is added there is no standard error; the score needs none.
+        note = "; ".join(dict.fromkeys(filter(None, (*(part.note for part in parts if part.boundary), found.note))))
+        out.append(ParameterFit(fit.name, float(reported[index]), se, found.low, found.high, fit.boundary, True, note))
     return tuple(out)
-
-
-def _one_sided(
-    index: int, value: float, free: list[int], scores: Array, hessian: Array, t: float
-) -> tuple[float, float]:
-    """Return where a Newton step from the boundary, plus or minus t standard errors, may lead.
-
-    It is the clustered efficient score inverted, the score taken to be linear and the other parameters profiled out.
-    """
-    n_chains = len(scores)
-    if n_chains < 2:
-        return np.nan, np.nan
-    efficient, information = scores[:, index], hessian[index, index]
-    if free:
-        along = np.linalg.solve(hessian[np.ix_(free, free)], hessian[free, index])
-        efficient = efficient - scores[:, free] @ along
-        information = information - hessian[index, free] @ along
-    inward = 1.0 if value == 0.0 else -1.0
-    spread = ((efficient - efficient.mean()) ** 2).sum() * n_chains / (n_chains - 1)
-    room = t * float(np.sqrt(spread)) - inward * float(efficient.sum())
-    reach = 0.0 if room <= 0.0 else float(room / information) if information > 0 else np.nan
-    return (0.0, reach) if value == 0.0 else (value - reach, value)
 
 
 def _singular(hessian: Array) -> bool:

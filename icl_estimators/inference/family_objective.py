@@ -10,14 +10,26 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from icl_estimators.inference.prefixes import PrefixBlock
-from icl_estimators.inference.smoothing_families import Family, Kind
+from icl_estimators.inference.smoothing_families import Family, Kind, Parameter, Weights
 
-__all__ = ["Coordinates", "FamilyMinimum", "block_values", "bounds", "minimise", "natural"]
+__all__ = [
+    "EDGE",
+    "Coordinates",
+    "FamilyMinimum",
+    "block_values",
+    "bounds",
+    "minimise",
+    "natural",
+    "newton_step",
+    "score_coefficients",
+]
 
 Array = NDArray[np.float64]
 
 EDGE = 18.0
-"""How far logarithms and logits may go: e^±18."""
+"""Logarithms from which on a positive parameter counts as infinite, e^18, and a rate, e^−18, as 0."""
+
+_LOWEST = -60.0  # logarithm of the least parameter above 0: p̂ may put very little on what has not been seen
 
 LARGEST_GROWTH = 200.0
 """How far log d^T may go, so that no sum of weights overflows."""
@@ -32,6 +44,7 @@ _MOST_POLISHED = 4
 _CONVERGED = 1e-10
 _NOTHING_LEFT = 1e-18  # nats a prefix that a step was to gain
 _LONGEST_STEP = 3.0
+_SATURATED = 40.0  # e^−40 of the largest weight is nothing; frequencies differ by 1/n_v at least
 _SAME = 1e-12  # nats a prefix: an exact boundary wins if it is no worse by more
 
 
@@ -83,10 +96,14 @@ class FamilyMinimum:
     at : Coordinates
     cross_entropy : float
         Σ −p̂ log(rule) there, in nats: the objective less Σ p̂ log p̂.
+    in_the_limit : bool
+        Whether no member is as good as the limit of infinite pseudo-counts, the family's
+        :attr:`~icl_estimators.inference.smoothing_families.Family.limit`; then `at` is far out on the way there.
     """
 
     at: Coordinates
     cross_entropy: float
+    in_the_limit: bool = False
 
 
 def natural(kind: Kind, x: float) -> float:
@@ -97,7 +114,7 @@ def natural(kind: Kind, x: float) -> float:
 
 
 def block_values(
-    family: Family, values: Array, block: PrefixBlock, *, hessian: bool = True
+    family: Family, values: Array, block: PrefixBlock, *, derivatives: bool = True
 ) -> tuple[Array, Array, Array]:
     """Return each prefix's cross-entropy and score, and the Hessian of their sum.
 
@@ -106,8 +123,8 @@ def block_values(
     family : Family
     values : ndarray of float64, shape (P,)
     block : PrefixBlock
-    hessian : bool
-        False leaves the derivatives out: the arrays are empty.
+    derivatives : bool
+        False leaves them out: the arrays are empty.
 
     Returns
     -------
@@ -120,10 +137,24 @@ def block_values(
     number = p.sum(axis=0)
     total = m.sum(axis=0)
     loss = xlogy(number, total) - xlogy(p, m).sum(axis=0)
-    if not hessian:
+    if not derivatives:
         return loss, np.empty((0, 0)), np.empty((0, 0))
+    with np.errstate(over="ignore", invalid="ignore"):  # where the loss is infinite or nearly so
+        score, curvature = _derivatives(p, m, number / total, total, weights)
+    return loss, score, curvature
+
+
+def score_coefficients(family: Family, values: Array, block: PrefixBlock) -> Array:
+    """Return what a score is multiplied from: score_p = Σ_w p̂_w·c_pw of a prefix, shape (P, K, n)."""
+    weights = family.weights(values.tolist(), block)
+    m = weights.value
+    first = np.stack([np.broadcast_to(row, m.shape) for row in weights.first])
+    own = np.divide(first, m, out=np.zeros_like(first), where=m > 0)
+    return np.asarray(first.sum(axis=1, keepdims=True) / m.sum(axis=0) - own)
+
+
+def _derivatives(p: Array, m: Array, per_total: Array, total: Array, weights: Weights) -> tuple[Array, Array]:
     share = np.divide(p, m, out=np.zeros_like(p), where=m > 0)
-    per_total = number / total
     size = len(weights.first)
     first = [np.broadcast_to(row, m.shape) for row in weights.first]
     sums = [row.sum(axis=0) for row in first]
@@ -137,14 +168,15 @@ def block_values(
                 second = weights.second[i, j]
                 value += np.dot(per_total, second.sum(axis=0)) - np.vdot(share, second)
             curvature[i, j] = curvature[j, i] = value
-    return loss, score, curvature
+    return score, curvature
 
 
 def minimise(family: Family, blocks: Sequence[PrefixBlock], starts: Iterable[Coordinates]) -> FamilyMinimum:
-    """Find the least cross-entropy from several starts, boundaries included.
+    """Find the least cross-entropy from several starts, boundaries and limits included.
 
     Newton's method with the Hessian made positive, steps of bounded length and backtracking. A parameter that runs
-    towards 0 (or a share towards 1) is tried exactly there.
+    towards an end of its range is tried there: at 0, at 1, or far enough out that more makes no difference. So is the
+    limit of infinite pseudo-counts, where a family has one.
     """
     objective = _Objective(family, blocks)
     best: FamilyMinimum | None = None
@@ -154,21 +186,45 @@ def minimise(family: Family, blocks: Sequence[PrefixBlock], starts: Iterable[Coo
             best = found
     assert best is not None  # every family has a start
     tolerance = _SAME * objective.number
-    for index, boundary in _boundaries_nearby(family, best.at):
+    for index, boundary in _boundaries_nearby(family, best.at, objective):
         pinned = Coordinates(best.at.free, {**best.at.pinned, index: boundary})
         found = _descend(objective, pinned)
         if found.cross_entropy <= best.cross_entropy + tolerance:
             best = found
+    short = np.array([p.kind in ("positive", "share") for p in family.parameters])
+    short &= (best.at.free <= 1e-6 - EDGE) & ~np.isin(np.arange(len(short)), list(best.at.pinned))
+    if short.any():  # 0 is worse: the estimate is further down
+        objective.lower = np.where(short, _LOWEST, objective.lower)
+        best = _descend(objective, best.at)
+    if family.limit is not None:
+        value, odds = family.limit(blocks)
+        if value <= best.cross_entropy + tolerance:
+            values = best.at.values(family)
+            far = [EDGE + np.log(odd) if odd > 0 else _free(p.kind, v) for p, v, odd in _zip(family, values, odds)]
+            best = FamilyMinimum(Coordinates(np.array(far), {}), value, in_the_limit=True)
     return best
 
 
-def _boundaries_nearby(family: Family, at: Coordinates) -> list[tuple[int, float]]:
+def _zip(family: Family, values: Array, odds: Array) -> Iterable[tuple[Parameter, float, float]]:
+    return zip(family.parameters, values.tolist(), odds.tolist(), strict=True)
+
+
+def _free(kind: Kind, value: float) -> float:
+    """Return the fitted coordinate of a parameter that the limit leaves open."""
+    return float(np.log(np.clip(value, 1e-3, 1e3))) if kind in ("positive", "rate") else value
+
+
+def _boundaries_nearby(family: Family, at: Coordinates, objective: _Objective) -> list[tuple[int, float]]:
     nearby = []
     for index, (parameter, x) in enumerate(zip(family.parameters, at.free, strict=True)):
-        if index in at.pinned or parameter.kind not in ("positive", "share"):
+        if index in at.pinned:
             continue
-        if x < -NEAR_EDGE:
-            nearby.append((index, 0.0))
+        if parameter.kind == "real":
+            nearby += [(index, float(side[index])) for side in (objective.lower, objective.upper)]
+        elif x < -NEAR_EDGE:
+            nearby.append((index, float(np.exp(-EDGE)) if parameter.kind == "rate" else 0.0))
+        elif x > NEAR_EDGE and parameter.kind == "positive":
+            nearby.append((index, float(np.exp(EDGE))))
         elif x > NEAR_EDGE and parameter.kind == "share":
             nearby.append((index, 1.0))
     return nearby
@@ -193,12 +249,16 @@ class _Objective:
             gradient += score.sum(axis=1)
             hessian += curvature
         first, second = at.slopes(self.family)
+        if not (np.isfinite(loss) and np.isfinite(gradient).all() and np.isfinite(hessian).all()):
+            return np.inf, np.zeros(size), np.zeros((size, size))
         return loss, gradient * first, hessian * np.outer(first, first) + np.diag(gradient * second)
 
 
 def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
     at = start
     value, gradient, hessian = objective(at)
+    if not np.isfinite(value):
+        return FamilyMinimum(at, np.inf)
     polished = 0
     for _ in range(_MOST_STEPS):
         x = at.free
@@ -207,7 +267,7 @@ def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
         if not moving.any():
             break
         step = np.zeros_like(x)
-        step[moving] = _newton_step(gradient[moving], hessian[np.ix_(moving, moving)])
+        step[moving] = newton_step(gradient[moving], hessian[np.ix_(moving, moving)])
         expected, longest, length = float(gradient @ step), float(np.abs(step).max()), 1.0
         if longest < _CONVERGED or polished == _MOST_POLISHED:
             break
@@ -228,7 +288,7 @@ def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
     return FamilyMinimum(at, value)
 
 
-def _newton_step(gradient: Array, hessian: Array) -> Array:
+def newton_step(gradient: Array, hessian: Array) -> Array:
     """Return −|H|⁻¹g, no longer than the longest step in any coordinate."""
     scale = np.sqrt(np.maximum(np.abs(hessian.diagonal()), 1e-300))
     values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
@@ -241,8 +301,9 @@ def _newton_step(gradient: Array, hessian: Array) -> Array:
 def bounds(family: Family, blocks: Sequence[PrefixBlock]) -> tuple[Array, Array]:
     """Return how far each fitted coordinate may go, shape (P,) each."""
     length = max((block.tokens.shape[1] for block in blocks if block.tokens is not None), default=1)
+    visits = max((float(block.counts.sum(axis=0, dtype=np.float64).max(initial=1.0)) for block in blocks), default=1.0)
+    growth, slope = min(EDGE, LARGEST_GROWTH / length), _SATURATED * visits
+    lower = {"real": -slope, "rate": -EDGE, "positive": -EDGE, "share": -EDGE}
+    upper = {"real": slope, "rate": growth, "positive": EDGE, "share": EDGE}
     kinds = [parameter.kind for parameter in family.parameters]
-    lower = np.array([-np.inf if kind == "real" else -EDGE for kind in kinds])
-    growth = min(EDGE, LARGEST_GROWTH / length)
-    upper = np.array([{"real": np.inf, "rate": growth}.get(kind, EDGE) for kind in kinds])
-    return lower, upper
+    return np.array([lower[kind] for kind in kinds]), np.array([upper[kind] for kind in kinds])

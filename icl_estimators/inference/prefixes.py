@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import xlogy
 
 from icl_estimators.validation import InputError
@@ -175,17 +176,41 @@ class Prefixes:
 
         Where the counts of one prefix do not fit into 63 bits together, the blocks come back as they are.
         """
-        k = self.n_states
-        largest = max((int(block.counts.max(initial=0)) for block in self.blocks), default=0)
-        if (largest + 1) ** k * k >= 2**63:
+        found = self._distinct()
+        if found is None:
             return self.blocks
-        keys = [_key(block, largest + 1) for block in self.blocks]
-        distinct, first, place = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
+        first, place = found
         predictions = np.concatenate([block.predictions for block in self.blocks], axis=1)
         counts = np.concatenate([block.counts for block in self.blocks], axis=1)
         current = np.concatenate([block.current for block in self.blocks])
-        sums = np.stack([np.bincount(place, row, len(distinct)) for row in predictions])
+        sums = np.stack([np.bincount(place, row, len(first)) for row in predictions])
         return (PrefixBlock(np.asarray(sums, np.float64), counts[:, first].astype(np.float64), current[first]),)
+
+    def merged_chains(self) -> csr_array | None:
+        """Return what each chain adds to the predictions of :meth:`merged`, shape (G, K·n), state by state.
+
+        What is linear in p̂, as chains' scores are, is a product with it. None where prefixes cannot be merged.
+        """
+        found = self._distinct()
+        if found is None:
+            return None
+        (first, place), k = found, self.n_states
+        chains = [block.chain for block in self.blocks if block.chain is not None]
+        columns = np.arange(k)[:, None] * len(first) + place
+        rows = np.broadcast_to(np.concatenate(chains), columns.shape)
+        values = np.concatenate([block.predictions for block in self.blocks], axis=1)
+        shape = (self.n_chains, k * len(first))
+        return csr_array((values.ravel(), (rows.ravel(), columns.ravel())), shape=shape)
+
+    def _distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """Return where each distinct (v, counts) is first, and which of them each prefix is."""
+        k = self.n_states
+        largest = max((int(block.counts.max(initial=0)) for block in self.blocks), default=0)
+        if (largest + 1) ** k * k >= 2**63:
+            return None
+        keys = np.concatenate([_key(block, largest + 1) for block in self.blocks])
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        return first, place
 
 
 def _key(block: PrefixBlock, base: int) -> NDArray[np.int64]:

@@ -6,12 +6,13 @@ derivatives for a block of prefixes; everything else (:mod:`icl_estimators.infer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from icl_estimators.inference.prefixes import PrefixBlock, decayed_counts
 from icl_estimators.validation import InputError, positive_int
@@ -76,6 +77,12 @@ class Family:
         Whether the rule looks at nothing but v and the counts, so that equal prefixes may be merged.
     reported : callable, optional
         Fitted values → the values that are reported and their Jacobian, where the two differ.
+    limit : callable, optional
+        Blocks → Σ −p̂ log(rule) in nats of the best rule that the family tends to as pseudo-counts grow without bound,
+        and in what proportion they do, the largest 1; 0 for a parameter that then makes no difference.
+    views : dict of int to (Family, callable)
+        For a reported parameter that is not fitted itself: the same rules with that parameter first, and fitted values
+        → the values of that family.
     """
 
     name: str
@@ -85,6 +92,34 @@ class Family:
     starts: Callable[[float], list[list[float]]]
     counts_only: bool = True
     reported: Callable[[Array], tuple[Array, Array]] | None = None
+    limit: Callable[[Sequence[PrefixBlock]], tuple[float, Array]] | None = None
+    views: Mapping[int, tuple[Family, Callable[[Array], Array]]] = field(default_factory=dict)
+
+
+def _uniform_limit(n_parameters: int) -> Callable[[Sequence[PrefixBlock]], tuple[float, Array]]:
+    """Infinite α: 1/K, where nothing but α tells how it is reached."""
+
+    def limit(blocks: Sequence[PrefixBlock]) -> tuple[float, Array]:
+        number = sum(float(block.predictions.sum()) for block in blocks)
+        return number * float(np.log(len(blocks[0].predictions))), np.array([1.0] + [0.0] * (n_parameters - 1))
+
+    return limit
+
+
+def _fixed_law_limit(blocks: Sequence[PrefixBlock]) -> tuple[float, Array]:
+    """Infinite α_w: one law for all prefixes, the mean prediction."""
+    total = np.sum([block.predictions.sum(axis=1) for block in blocks], axis=0)
+    return -float(xlogy(total, total / total.sum()).sum()), total / total.max()
+
+
+def _staying_limit(blocks: Sequence[PrefixBlock]) -> tuple[float, Array]:
+    """Infinite α and α + δ: one probability of staying, all others alike."""
+    k = len(blocks[0].predictions)
+    number = sum(float(block.predictions.sum()) for block in blocks)
+    stay = sum(float(block.predictions[block.is_current()].sum()) for block in blocks)
+    value = -float(xlogy(stay, stay / number) + xlogy(number - stay, (number - stay) / number / (k - 1)))
+    odds = np.array([(number - stay) / (k - 1), stay])
+    return value, odds / odds.max()
 
 
 def _add_constant(values: Sequence[float], block: PrefixBlock) -> Weights:
@@ -100,6 +135,15 @@ def _bonus(values: Sequence[float], block: PrefixBlock) -> Weights:
     other, current = values
     same = block.is_current()
     return Weights(block.counts + np.where(same, current, other), [(~same).astype(float), same.astype(float)], {})
+
+
+def _bonus_by_difference(values: Sequence[float], block: PrefixBlock) -> Weights:
+    """(δ, the lesser of α and α + δ)."""
+    difference, least = values
+    same = block.is_current()
+    current, other = least + max(difference, 0.0), least + max(-difference, 0.0)
+    slope = same.astype(float) if difference >= 0 else -(~same).astype(float)
+    return Weights(block.counts + np.where(same, current, other), [slope, np.ones((1, 1))], {})
 
 
 def _bonus_reported(values: Array) -> tuple[Array, Array]:
@@ -140,8 +184,8 @@ def _asymmetric(values: Sequence[float], block: PrefixBlock) -> Weights:
 
 def _temperature(values: Sequence[float], block: PrefixBlock) -> Weights:
     frequency = block.counts / block.counts.sum(axis=0, dtype=np.float64)
-    weight = np.exp(values[0] * (frequency - frequency.max(axis=0)))
-    shifted = frequency - frequency.max(axis=0)
+    shifted = frequency - (frequency.max(axis=0) if values[0] >= 0 else frequency.min(axis=0))
+    weight = np.exp(values[0] * shifted)
     return Weights(weight, [shifted * weight], {(0, 0): shifted**2 * weight})
 
 
@@ -167,14 +211,24 @@ def smoothing_family(name: str, n_states: int) -> Family:
     """
     k = positive_int(n_states, "n_states", at_least=2)
     alpha = Parameter("pseudo_count", "positive")
+    difference = Family(
+        "bonus",
+        "n_vw + α + δ 1[w = v]",
+        (Parameter("bonus", "real"), Parameter("least_pseudo_count", "positive")),
+        _bonus_by_difference,
+        lambda a: [[0.0, np.log(a)]],
+    )
     families = {
-        "add-constant": Family("add-constant", "n_vw + α", (alpha,), _add_constant, lambda a: [[np.log(a)]]),
+        "add-constant": Family(
+            "add-constant", "n_vw + α", (alpha,), _add_constant, lambda a: [[np.log(a)]], limit=_uniform_limit(1)
+        ),
         "affine": Family(
             "affine",
             "n_vw + a + b n_v",
             (alpha, Parameter("pseudo_count_per_visit", "positive")),
             _affine,
             lambda a: [[np.log(a), -4.0], [np.log(a) - 1.0, -2.0], [-5.0, -2.0]],
+            limit=_uniform_limit(2),
         ),
         "bonus": Family(
             "bonus",
@@ -183,6 +237,8 @@ def smoothing_family(name: str, n_states: int) -> Family:
             _bonus,
             lambda a: [[np.log(a), np.log(a)]],
             reported=_bonus_reported,
+            limit=_staying_limit,
+            views={1: (difference, lambda v: np.array([v[1] - v[0], v.min()]))},
         ),
         "unigram-mixture": Family(
             "unigram-mixture",
@@ -199,6 +255,7 @@ def smoothing_family(name: str, n_states: int) -> Family:
             _recency,
             lambda a: [[np.log(a), -0.01], [np.log(a), -0.5]],
             counts_only=False,
+            limit=_uniform_limit(2),
         ),
         "asymmetric": Family(
             "asymmetric",
@@ -206,6 +263,7 @@ def smoothing_family(name: str, n_states: int) -> Family:
             tuple(Parameter(f"pseudo_count_{state}", "positive") for state in range(k)),
             _asymmetric,
             lambda a: [[np.log(a)] * k],
+            limit=_fixed_law_limit,
         ),
         "temperature": Family(
             "temperature",

@@ -108,7 +108,8 @@ COLUMN_DEFINITIONS: dict[str, dict[str, str]] = {
         "visits": "transitions seen out of the current token",
         "quantity": "what was measured",
         "estimate": "its value under the intervention",
-        "difference": "intact model less intervention, on the same sequences",
+        "difference": "the intact model's less the estimate, on the same sequences; with _from_add_one the add-one "
+        "rule's, which is 0, less the estimate",
         "se": "standard error of the difference",
         "ci_low": "lower end of its confidence interval",
         "ci_high": "upper end of its confidence interval",

@@ -56,10 +56,28 @@ def test_difference_is_the_intact_models_less_the_changed_ones(table):
             assert (several.difference <= several.ci_high).all()
 
 
-def test_from_add_one_is_the_estimate_itself(table):
-    rows = table[table.quantity.str.endswith("_from_add_one")]
-    np.testing.assert_array_equal(rows.estimate, rows.difference)
-    assert rows.note.str.contains("add-one rule, which is 0").all()
+def test_every_difference_is_what_is_compared_with_less_the_estimate(table):
+    intact = {
+        (row.quantity.removesuffix("_from_add_one"), row.visits if row.visits >= 0 else -1): row.estimate
+        for row in table[table.intervention == "intact"].itertuples()
+    }
+    seen = set()
+    for row in table.itertuples():
+        visits = row.visits if row.visits >= 0 else -1
+        from_add_one = row.quantity.endswith("_from_add_one")
+        reference = 0.0 if from_add_one else intact[row.quantity, visits]
+        if np.isfinite(row.difference):
+            assert row.difference == pytest.approx(reference - row.estimate, abs=1e-12)
+            seen.add((row.intervention, row.quantity))
+            assert np.isnan(row.ci_low) or row.ci_low <= row.difference <= row.ci_high
+        if from_add_one:
+            assert "add-one rule, which is 0, less this" in row.note
+    quantities = {"log_pseudo_count", "regret_nats", "log_pseudo_count_from_add_one", "regret_nats_from_add_one"}
+    assert {quantity for _, quantity in seen} == quantities
+    # Regret is above 0, so the difference from the add-one rule's 0 is below it.
+    regret = table[(table.quantity == "regret_nats_from_add_one") & table.visits.isna()]
+    assert (regret.difference < 0).all()
+    assert (regret.ci_high < 0).all()
 
 
 def test_pairing_narrows_the_interval(table):

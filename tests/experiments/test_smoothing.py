@@ -156,6 +156,7 @@ def test_families_tell_what_made_the_predictions(table):
     assert softmax.estimate["gamma"] == pytest.approx(2.2, rel=1e-6)
     assert softmax.residual_kl_nats["gamma"] == softmax.estimate["residual_kl_heldout_nats"] == 0.0
     assert softmax.ci_low["heldout_gain_nats"] > 0
+    assert "conditional on the two rules fitted to the first half" in softmax.note["heldout_gain_nats"]
     assert softmax.estimate["explained"] == 1.0
     plain = parameters(table, "construction-softmax:2.2:direct_path=false", "add-constant")
     assert softmax.estimate["heldout_gain_nats"] == pytest.approx(plain.estimate["residual_kl_heldout_nats"])

@@ -175,12 +175,12 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, captio
         for name in names:
             colour, style = _LOOKS.get(name, spare[name])
             mine = rows[rows["intervention"] == name]
-            of_alpha = mine[mine["quantity"] == "log_pseudo_count_from_add_one"].copy()
+            of_alpha = _around_estimate(mine[mine["quantity"] == "log_pseudo_count_from_add_one"])
             of_alpha[["estimate", "ci_low", "ci_high"]] = np.exp(of_alpha[["estimate", "ci_low", "ci_high"]])
             drawn = _drawable(of_alpha, "estimate", above_zero=True)
             if not drawn.empty:
                 alphas.append(_line(upper, drawn, "estimate", name, colour, style))
-            of_regret = mine[(mine["quantity"] == "regret_nats_from_add_one") & (mine["value"] > 0)]
+            of_regret = _around_estimate(mine[(mine["quantity"] == "regret_nats_from_add_one") & (mine["value"] > 0)])
             of_regret = of_regret[of_regret["value"].isin(drawn["value"])] if not drawn.empty else of_regret
             drawn = _drawable(of_regret, "estimate", above_zero=True)
             if not drawn.empty:
@@ -204,6 +204,11 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, captio
                 figure, options, "", title=f"{', '.join(run['intervened_on'])} with parts of its mechanism replaced. "
             )
     return figure
+
+
+def _around_estimate(rows: pd.DataFrame) -> pd.DataFrame:
+    """Turn intervals of the add-one rule's 0 less the estimate into those of the estimate."""
+    return rows.assign(ci_low=-rows["ci_high"].astype(float), ci_high=-rows["ci_low"].astype(float))
 
 
 def _drawable(rows: pd.DataFrame, column: str, *, above_zero: bool) -> pd.DataFrame:
