@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 
 ONE_SERIES = "one series: no independent units, so no standard error"
 _WINDOW_BATCH = 512
+_BATCH_CELLS = 2_000_000  # probabilities that are predicted at once: 16 MB
 
 
 def observed_losses(
@@ -68,16 +69,16 @@ def observed_losses(
         return ask(estimator, tokens, place=place, where=lambda _: name)
 
     if window is None or window >= len(history):
-        predictions = predict(history[None])[0]
-    else:
-        growing = predict(history[None, :window])[0]
-        windows = sliding_window_view(history, window)[1:]
-        batches = [
-            predict(np.ascontiguousarray(windows[first : first + _WINDOW_BATCH]), window + 1 + first)[:, -1]
-            for first in range(0, len(windows), _WINDOW_BATCH)
-        ]
-        predictions = np.concatenate([growing, *batches])
-    return log_loss(predictions, targets)
+        return log_loss(predict(history[None])[0], targets)
+    losses = np.empty(len(history))
+    losses[:window] = log_loss(predict(history[None, :window])[0], targets[:window])
+    windows = sliding_window_view(history, window)
+    size = max(1, min(_WINDOW_BATCH, _BATCH_CELLS // (window * estimator.n_states)))
+    for first in range(1, len(windows), size):
+        batch = np.ascontiguousarray(windows[first : first + size])
+        last = slice(window + first - 1, window + first - 1 + len(batch))  # each window predicts one token
+        losses[last] = log_loss(predict(batch, window + first)[:, -1], targets[last])
+    return losses
 
 
 def observed_risk(
