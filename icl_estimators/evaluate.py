@@ -164,6 +164,7 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=_warn,
+        length=options.length,
     )
     study = Study(
         estimators=made,
@@ -198,12 +199,12 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
 def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path]]:
     from icl_estimators.chains import read_sequences
     from icl_estimators.chains.observed import dataset
-    from icl_estimators.estimators import split_specs
+    from icl_estimators.estimators import split_specs, stated_tolerances, tolerance_lines
     from icl_estimators.estimators.registry import parse_spec
     from icl_estimators.experiments.compare import Comparison, weight_files
     from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
-    from icl_estimators.experiments.observed import observed_risk
+    from icl_estimators.experiments.observed import observed_risk, unchecked_line
     from icl_estimators.files import sha256
 
     data = read_sequences(options.sequences) if options.sequences else dataset(options.dataset)
@@ -215,6 +216,7 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
     estimators = make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0)
     window = options.length
     weights = weight_files(estimators)
+    tolerances = stated_tolerances(estimators)
     design: dict[str, Any] = {
         "data": data.name,
         "data_sha256": _digest(data),
@@ -227,8 +229,11 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
         "length": window,
         "states": data.n_states,
         "level": options.level,
+        **({"tolerances": tolerances} if tolerances else {}),
     }
     check_folder(options.out, {"options": design}, force=options.force)
+    for line in (*tolerance_lines(tolerances), *unchecked_line(estimators, data, window)):
+        _warn(line)
     with one_thread():
         tables = {"risk": observed_risk(estimators, data, window=window, level=options.level)}
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe

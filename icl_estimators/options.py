@@ -210,8 +210,12 @@ def decomposition_parent() -> Parser:
     return parent
 
 
-def make_estimators(options: argparse.Namespace, *, n_states: int, concentration: float) -> list[Estimator]:
+def make_estimators(
+    options: argparse.Namespace, *, n_states: int, concentration: float, check_length: int | None = None
+) -> list[Estimator]:
     """Make what ``--estimators`` and ``--checkpoint`` ask for; a default that cannot take K is left out aloud.
+
+    With `check_length`, each is held to the contract on sequences of so many tokens; a study does that by itself.
 
     Raises
     ------
@@ -220,7 +224,7 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     ContractError
         If an estimator breaks the contract.
     """
-    from icl_estimators.estimators import check_estimator, get_all, split_specs
+    from icl_estimators.estimators import get_all, split_specs
 
     specs = None if options.estimators is None else split_specs(options.estimators)
     for checkpoint in options.checkpoint or ():
@@ -239,9 +243,20 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         warn=lambda line: print(line, file=sys.stderr),
         device=device,
     )
-    for estimator in made:
-        check_estimator(estimator, n_states)
+    if check_length is not None:
+        _check(made, n_states, check_length)
     return made
+
+
+def _check(estimators: Sequence[Estimator], n_states: int, length: int) -> None:
+    from icl_estimators.estimators import check_estimator, stated_tolerances, tolerance_lines
+    from icl_estimators.experiments.executors import one_thread
+
+    with one_thread():
+        for estimator in estimators:
+            check_estimator(estimator, n_states, length=length)
+    for line in tolerance_lines(stated_tolerances(estimators)):
+        print(line, file=sys.stderr)
 
 
 @contextmanager

@@ -110,6 +110,7 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=lambda line: print(line, file=sys.stderr),
+        length=options.length,
     )
     study = Study(
         estimators=made,

@@ -10,6 +10,8 @@ from icl_estimators.estimators.base import (
     check_predictions,
     expect,
     stated_tolerance,
+    stated_tolerances,
+    tolerance_lines,
 )
 from icl_estimators.estimators.registry import DEFAULT_SPECS, REGISTRY, get, get_all, split_specs
 
@@ -28,4 +30,6 @@ __all__ = [
     "get_all",
     "split_specs",
     "stated_tolerance",
+    "stated_tolerances",
+    "tolerance_lines",
 ]

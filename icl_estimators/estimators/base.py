@@ -21,6 +21,8 @@ __all__ = [
     "check_predictions",
     "expect",
     "stated_tolerance",
+    "stated_tolerances",
+    "tolerance_lines",
 ]
 
 FLOAT32_TOLERANCE = 1e-6
@@ -106,6 +108,33 @@ def stated_tolerance(estimator: object) -> float:
             "or leave it out"
         )
     return float(stated)
+
+
+def stated_tolerances(estimators: Iterable[object]) -> dict[str, float]:
+    """Return, by name, what those estimators state that state a tolerance.
+
+    Raises
+    ------
+    ContractError
+        As :func:`stated_tolerance`.
+    """
+    return {rule.name: stated_tolerance(rule) for rule in estimators if isinstance(rule, StatesTolerance)}  # type: ignore[attr-defined]
+
+
+def tolerance_lines(tolerances: dict[str, float]) -> list[str]:
+    """Return a line for each tolerance that is looser than float32's, by the estimator's name.
+
+    Examples
+    --------
+    >>> tolerance_lines({"half": 0.01, "single": 1e-6})
+    ['half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)']
+    """
+    return [
+        f"{name}: predictions are held to themselves within {tolerance:g} only, the tolerance that it states "
+        f"(float32: {FLOAT32_TOLERANCE:g})"
+        for name, tolerance in tolerances.items()
+        if tolerance > FLOAT32_TOLERANCE
+    ]
 
 
 def expect(estimators: Iterable[Estimator], sequences: int, length: int) -> None:

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
-from icl_estimators.estimators import Estimator, check_estimator, expect, get_all, split_specs
+from icl_estimators.estimators import (
+    CHECK_LENGTH,
+    Estimator,
+    check_estimator,
+    expect,
+    get_all,
+    split_specs,
+    stated_tolerances,
+    tolerance_lines,
+)
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.block_store import StudyBlocks
@@ -196,7 +205,13 @@ def compare(
     """
     law = ChainLaw(states, concentration, start)
     made, reference = study_estimators(
-        estimators, law, reference=reference, checkpoints=checkpoints, device=device, warn=lambda line: None
+        estimators,
+        law,
+        reference=reference,
+        checkpoints=checkpoints,
+        device=device,
+        warn=lambda line: None,
+        length=length,
     )
     study = Study(
         estimators=made,
@@ -223,8 +238,9 @@ def study_estimators(
     checkpoints: Paths,
     device: str,
     warn: Callable[[str], None],
+    length: int = CHECK_LENGTH,
 ) -> tuple[tuple[Estimator, ...], str]:
-    """Make the estimators of a study, add the reference, and hold each to the contract.
+    """Make the estimators of a study, add the reference, and hold each to the contract at the study's T, `length`.
 
     Returns
     -------
@@ -253,21 +269,23 @@ def study_estimators(
             made += get_all([item], **options) if isinstance(item, str) else [item]
         if not made:
             raise InputError("no estimators to compare: name at least one")
-    _check(made, law)
+    _check(made, law, length)
     known = {*(estimator.name for estimator in made), *_recipes(made)}
     if reference not in known:
         candidates = get_all([reference], **options)
         reference = next(iter(_recipes(candidates)), candidates[0].name)  # a spec may be spelled in several ways
         if reference not in known:
-            _check(candidates, law)
+            _check(candidates, law, length)
             made += candidates
+    for line in tolerance_lines(stated_tolerances(made)):
+        warn(line)
     return tuple(made), reference
 
 
-def _check(estimators: Iterable[Estimator], law: ChainLaw) -> None:
+def _check(estimators: Iterable[Estimator], law: ChainLaw, length: int) -> None:
     with one_thread():
         for estimator in estimators:
-            check_estimator(estimator, law.n_states)
+            check_estimator(estimator, law.n_states, length=length)
 
 
 def _recipes(estimators: Iterable[Estimator]) -> list[str]:
@@ -399,6 +417,7 @@ def crew_for(shared: object, sequences: int, jobs: int, dask: str | None = None)
 
 def design_options(study: Study) -> dict[str, Any]:
     """Return all that decides a study's numbers, as plain values."""
+    tolerances = stated_tolerances(study.estimators)
     by_kernel = [rule.name for rule in study.estimators if getattr(rule, "engine", None) == "kernel"]
     return {
         "estimators": [estimator.name for estimator in study.estimators],
@@ -415,6 +434,7 @@ def design_options(study: Study) -> dict[str, Any]:
         "level": study.level,
         "checkpoints": list(study.checkpoints),
         "weights": {name: sha256(path) for name, path in weight_files(study.estimators).items()},
+        **({"tolerances": tolerances} if tolerances else {}),
         **({"kernel": by_kernel} if by_kernel else {}),  # the last bits are others than torch's
     }
 

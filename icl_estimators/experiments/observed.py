@@ -20,12 +20,13 @@ from icl_estimators.experiments.prediction import ask
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import RatioMoments, ratio_intervals
 
-__all__ = ["observed_losses", "observed_risk"]
+__all__ = ["checked_length", "observed_losses", "observed_risk", "unchecked_line"]
 
 Array = NDArray[np.float64]
 
 ONE_SERIES = "one series: no independent units, so no standard error"
 _WINDOW_BATCH = 512
+_CHECKED, _CHECKED_AT_LEAST = 4096, 256  # tokens that causality is tried on, where histories are longer
 _BATCH_CELLS = 2_000_000  # probabilities that are predicted at once: 16 MB
 
 
@@ -81,6 +82,30 @@ def observed_losses(
     return losses
 
 
+def checked_length(estimator: Estimator, data: ObservedSequences, window: int) -> int:
+    """Return on how many tokens an estimator is held to the contract: the most that it is asked about, up to a limit.
+
+    The limit is 4,096 tokens, and fewer from about 500 states on, so that the check costs no more than the study.
+    """
+    return min(_asked(estimator, data, window), max(_CHECKED_AT_LEAST, min(_CHECKED, _BATCH_CELLS // data.n_states)))
+
+
+def unchecked_line(estimators: Sequence[Estimator], data: ObservedSequences, window: int) -> tuple[str, ...]:
+    """Return a line that says so where an estimator is asked about more tokens than it is checked on; else none."""
+    longer = [rule for rule in estimators if _asked(rule, data, window) > checked_length(rule, data, window)]
+    if not longer:
+        return ()
+    asked, tried = _asked(longer[0], data, window), checked_length(longer[0], data, window)
+    return (
+        f"{data.name}: that no estimator looks ahead is checked on {tried:,} tokens; the longest history has {asked:,}",
+    )
+
+
+def _asked(estimator: Estimator, data: ObservedSequences, window: int) -> int:
+    longest = max(1, max(len(sequence) for sequence in data.sequences) - 1)
+    return min(longest, window) if getattr(estimator, "windowed", False) else longest
+
+
 def observed_risk(
     estimators: Sequence[Estimator], data: ObservedSequences, *, window: int, level: float = 0.95
 ) -> Table:
@@ -108,7 +133,8 @@ def observed_risk(
     """
     rows: list[tuple[Cell, ...]] = []
     for estimator in estimators:
-        check_estimator(estimator, data.n_states)  # above all that it does not look at what it is to predict
+        # Above all that it does not look at what it is to predict.
+        check_estimator(estimator, data.n_states, length=checked_length(estimator, data, window))
     for estimator in estimators:
         windowed = (window,) if getattr(estimator, "windowed", False) else (None, window)
         for size in windowed:

@@ -181,7 +181,13 @@ def effective_smoothing(
     """
     law = ChainLaw(states, concentration, start)
     made, reference = study_estimators(
-        estimators, law, reference="add-one", checkpoints=checkpoints, device=device, warn=lambda line: None
+        estimators,
+        law,
+        reference="add-one",
+        checkpoints=checkpoints,
+        device=device,
+        warn=lambda line: None,
+        length=length,
     )
     study = Study(
         estimators=made,

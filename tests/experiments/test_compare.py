@@ -359,8 +359,8 @@ def ahead(tokens: np.ndarray, out: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda tokens, out: out[:, :-1], r"wrong: predict_proba returned shape \(6, 23, 3\) for 6 sequences"),
-        (lambda tokens, out: out[..., :2], r"wrong: predict_proba returned shape \(6, 24, 2\)"),
+        (lambda tokens, out: out[:, :-1], r"wrong: predict_proba returned shape \(6, 4, 3\) for 6 sequences"),
+        (lambda tokens, out: out[..., :2], r"wrong: predict_proba returned shape \(6, 5, 2\)"),
         (negative, "wrong: the prediction for sequence 1 at context length 3 has a negative entry"),
         (lambda tokens, out: 2 * out, "wrong: the prediction for sequence 0 at context length 1 sums to 2, not 1"),
         (lambda tokens, out: np.nan * out, "wrong: the prediction for sequence 0 at context length 1 has a NaN"),
