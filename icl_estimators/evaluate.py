@@ -145,7 +145,6 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
         expect_study,
         run_study,
         study_estimators,
-        training_runs,
         weight_files,
     )
     from icl_estimators.experiments.folder import check_folder
@@ -177,7 +176,6 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
         decomposition_sequences=options.decomposition_sequences,
         seed=options.seed,
         level=options.level,
-        checkpoints=training_runs(made),
     )
     expect_study(study)
     identity = design_options(study)

@@ -162,8 +162,9 @@ def estimator_parent() -> Parser:
     parent.add_argument(
         "--checkpoint",
         action="append",
-        metavar="FILE",
-        help="a trained transformer (.safetensors); may be repeated (default: the shipped one)",
+        metavar="[NAME=]FILE",
+        help="a trained transformer (.safetensors), and what its rows are called; may be repeated (default: the "
+        "shipped one)",
     )
     return parent
 
@@ -225,11 +226,12 @@ def make_estimators(
         If an estimator breaks the contract.
     """
     from icl_estimators.estimators import get_all, split_specs
+    from icl_estimators.estimators.training_runs import label_checkpoints
 
     specs = None if options.estimators is None else split_specs(options.estimators)
-    for checkpoint in options.checkpoint or ():
-        if not Path(checkpoint).is_file():
-            raise InputError(f"no such checkpoint: {checkpoint} (give a .safetensors file)")
+    for checkpoint in label_checkpoints(options.checkpoint or ()):
+        if not checkpoint.path.is_file():
+            raise InputError(f"no such checkpoint: {checkpoint.path} (give a .safetensors file)")
     device = getattr(options, "device", "cpu")
     if device != "cpu":  # asked for, even if no transformer is
         from icl_estimators.transformer.training import require_device

@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
     from icl_estimators.chains import ChainLaw
-    from icl_estimators.experiments.compare import study_estimators, training_runs, weight_files
+    from icl_estimators.experiments.compare import study_estimators, weight_files
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing, smoothing_options
     from icl_estimators.experiments.study import Study
@@ -122,7 +122,6 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
         decomposition_chains=0,
         seed=options.seed,
         level=options.level,
-        checkpoints=training_runs(made),
     )
     families = () if options.families == "none" else _names(options.families, FAMILIES)
     by = _names(options.by, GROUPINGS)

@@ -23,6 +23,7 @@ from icl_estimators.estimators import (
     tolerance_lines,
 )
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.block_store import StudyBlocks
 from icl_estimators.experiments.checks import check_table, exact_risks
@@ -61,7 +62,6 @@ __all__ = [
     "run_design",
     "run_study",
     "study_estimators",
-    "training_runs",
     "tuned",
     "weight_files",
 ]
@@ -162,7 +162,8 @@ def compare(
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
     checkpoints : path or sequence of paths
-        Trained transformers; by default the one that ships for this K.
+        Trained transformers, FILE or "NAME=FILE"; by default the one that ships for this K. Several are pooled where
+        they are training runs of one recipe with seeds of their own.
     chains, sequences_per_chain : int
         R ≥ 2 independent chains, S ≥ 1 sequences of each.
     decomposition_chains, decomposition_sequences : int
@@ -224,7 +225,6 @@ def compare(
         decomposition_sequences=decomposition_sequences,
         seed=seed,
         level=level,
-        checkpoints=training_runs(made),
     )
     expect_study(study)
     return run_study(study, jobs=jobs, progress=progress)
@@ -270,10 +270,14 @@ def study_estimators(
         if not made:
             raise InputError("no estimators to compare: name at least one")
     _check(made, law, length)
-    known = {*(estimator.name for estimator in made), *_recipes(made)}
+    known = {*(estimator.name for estimator in made), *pooled_runs(made)}
     if reference not in known:
         candidates = get_all([reference], **options)
-        reference = next(iter(_recipes(candidates)), candidates[0].name)  # a spec may be spelled in several ways
+        recipe = next(iter(pooled_runs(candidates)), None)
+        if recipe is None and len(candidates) > 1:
+            names = ", ".join(rule.name for rule in candidates)
+            raise InputError(f"the reference {reference} could be each of {names}, which are not pooled: name one")
+        reference = recipe or candidates[0].name  # a spec may be spelled in several ways
         if reference not in known:
             _check(candidates, law, length)
             made += candidates
@@ -288,22 +292,8 @@ def _check(estimators: Iterable[Estimator], law: ChainLaw, length: int) -> None:
             check_estimator(estimator, law.n_states, length=length)
 
 
-def _recipes(estimators: Iterable[Estimator]) -> list[str]:
-    return [name.rpartition(":")[0] for name in training_runs(estimators)]
-
-
 def _as_paths(checkpoints: Paths) -> Sequence[str | os.PathLike[str]]:
     return (checkpoints,) if isinstance(checkpoints, (str, os.PathLike)) else checkpoints
-
-
-def training_runs(estimators: Iterable[Estimator]) -> tuple[str, ...]:
-    """Return the names of the estimators that are training runs of a recipe of which there are two or more.
-
-    A training run has an attribute ``training_run`` that is true, and a name ``recipe:run``.
-    """
-    names = [rule.name for rule in estimators if getattr(rule, "training_run", False)]
-    recipes = [name.rpartition(":")[0] for name in names]
-    return tuple(name for name, recipe in zip(names, recipes, strict=True) if recipe and recipes.count(recipe) > 1)
 
 
 def run_study(
@@ -433,6 +423,7 @@ def design_options(study: Study) -> dict[str, Any]:
         "seed": study.seed,
         "level": study.level,
         "checkpoints": list(study.checkpoints),
+        "recipes": {recipe: list(runs) for recipe, runs in study.recipes.items()},
         "weights": {name: sha256(path) for name, path in weight_files(study.estimators).items()},
         **({"tolerances": tolerances} if tolerances else {}),
         **({"kernel": by_kernel} if by_kernel else {}),  # the last bits are others than torch's

@@ -22,7 +22,6 @@ from icl_estimators.experiments.compare import (
     expect_study,
     run_design,
     study_estimators,
-    training_runs,
     tuned,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
@@ -199,7 +198,6 @@ def effective_smoothing(
         decomposition_chains=0,
         seed=seed,
         level=level,
-        checkpoints=training_runs(made),
     )
     expect_study(study)
     design = SmoothingDesign(study, tuple(by), tuple(families), interventions)

@@ -24,7 +24,7 @@ class Leaning:
     """A "training run": uniform, leaning towards state 0 by its own weight."""
 
     n_states = 3
-    training_run = True
+    recipe = "transformer"
 
     def __init__(self, name: str, weight: float) -> None:
         self.name, self.weight = name, weight
