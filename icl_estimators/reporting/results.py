@@ -105,6 +105,13 @@ class Results:
             return f"{name} (mean of {len(self.recipes[name])} runs)"
         return name
 
+    @cached_property
+    def alarms(self) -> tuple[dict[str, Any], ...]:
+        """The rows of checks.csv of estimators that have seen tokens after the prefix; empty if all is well."""
+        if "checks" not in self.tables:
+            return ()
+        return tuple(records(self.tables["checks"].query("check == 'saw_the_future'")))
+
     def curve(self, table: str, name: str, **where: str) -> pd.DataFrame:
         """Return an estimator's rows by context length 1 … T, in that order; `where` narrows other columns."""
         frame = self.tables[table]
