@@ -21,7 +21,7 @@ __all__ = ["SAW_THE_FUTURE", "check_table", "exact_length", "exact_risks"]
 SAW_THE_FUTURE = "saw_the_future"
 """The check of the rows that are only there for an estimator that has seen tokens after the prefix."""
 
-_FALSE_ALARM = 0.001  # probability of such a row for one estimator and measure that has not
+_FALSE_ALARM = 1e-6  # of an estimator that has not, one measure; all share their draws, and one lucky draw accuses all
 _ROUNDING = 1e-13
 _STILL = "no z: the value does not vary"
 
