@@ -98,9 +98,7 @@ def test_the_option_that_differs_is_said(command: str, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_missing_file_is_named_without_its_label(
-    command: str, tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_a_missing_file_is_named_without_its_label(command: str, tmp_path: Path, refused: Callable[..., str]) -> None:
     main, arguments = COMMANDS[command]
     said = refused(main, *arguments, "--checkpoint", f"best={tmp_path / 'none.safetensors'}")
     assert f"no such checkpoint: {tmp_path / 'none.safetensors'} (give a .safetensors file)" in said

@@ -16,11 +16,13 @@ import pytest
 
 import __main__
 from icl_estimators.chains import ChainLaw, sample_chains
-from icl_estimators.estimators import ContractError, get
+from icl_estimators.estimators import ContractError, base, get
 from icl_estimators.estimators.training_runs import pooled_runs
+from icl_estimators.evaluate import main as evaluate
 from icl_estimators.experiments import compare as module_of_compare
 from icl_estimators.experiments.compare import Comparison, compare, study_estimators, weight_files
 from icl_estimators.experiments.risk import risk_block
+from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
@@ -457,3 +459,62 @@ def test_memory_does_not_grow_with_chains() -> None:
         parts = (risk_block(design, block) for block in blocks(chains, 10, design.cells))
         sizes.append(len(pickle.dumps(merge_in_order(parts))))
     assert abs(sizes[0] - sizes[1]) < 200
+
+
+def test_a_look_ahead_at_long_contexts_is_found_at_the_studys_length() -> None:
+    class PeeksLate(ContractLike):
+        name = "peeks-late"
+
+        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+            out = np.full((*tokens.shape, 3), 1 / 3)
+            out[:, 30:-1] = 0.1 + 0.7 * np.eye(3)[tokens[:, 31:]]
+            return out
+
+    compare([PeeksLate()], **QUICK)  # of five tokens, it looks at none
+    for study in (compare, effective_smoothing):
+        options = {key: value for key, value in QUICK.items() if study is compare or "decomposition" not in key}
+        with pytest.raises(ContractError, match="peeks-late: not causal: its prediction at context length"):
+            study([PeeksLate()], **{**options, "length": 100})  # type: ignore[operator]
+
+
+def test_a_stated_tolerance_is_recorded_and_said() -> None:
+    class Half(ContractLike):
+        name, tolerance = "half", 0.01
+
+        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+            shift = 0.001 / len(tokens)
+            return np.full((*tokens.shape, 3), 1 / 3) + shift * np.array([1.0, -1.0, 0.0])
+
+    said: list[str] = []
+    study_estimators([Half()], ChainLaw(), reference="add-one", checkpoints=(), device="cpu", warn=said.append)
+    line = "half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)"
+    assert said == [line]
+    found = compare([Half()], **QUICK)
+    assert found.run["options"]["tolerances"] == {"half": 0.01}
+    assert line in found.summary()
+    assert "tolerances" not in compare(["bigram"], **QUICK).run["options"]
+
+
+def test_each_estimator_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checked: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        module_of_compare, "check_estimator", lambda rule, k, length: checked.append((rule.name, length))
+    )
+    compare(["bigram", "add-one"], **QUICK)
+    assert checked == [("bigram", 5), ("add-one", 5)]
+    checked.clear()
+    monkeypatch.setattr(base, "check_estimator", None)  # and by no one else
+    arguments = [
+        "--estimators",
+        "bigram",
+        "--chains",
+        "20",
+        "--length",
+        "6",
+        "--decomposition-chains",
+        "0",
+        "--jobs",
+        "1",
+    ]
+    assert evaluate([*arguments, "--out", str(tmp_path), "--quiet", "--no-report"]) == 0
+    assert checked == [("bigram", 6), ("add-one", 6)]
