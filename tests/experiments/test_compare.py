@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 import __main__
+from icl_estimators import estimators as module_of_estimators
 from icl_estimators.chains import ChainLaw, sample_chains
-from icl_estimators.estimators import ContractError, base, get
+from icl_estimators.estimators import ContractError, get
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.evaluate import main as evaluate
 from icl_estimators.experiments import compare as module_of_compare
@@ -497,24 +498,15 @@ def test_a_stated_tolerance_is_recorded_and_said() -> None:
 
 def test_each_estimator_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     checked: list[tuple[str, int]] = []
-    monkeypatch.setattr(
-        module_of_compare, "check_estimator", lambda rule, k, length: checked.append((rule.name, length))
-    )
+
+    def note(rule: Any, n_states: int, *, length: int) -> None:
+        checked.append((rule.name, length))
+
+    monkeypatch.setattr(module_of_compare, "check_estimator", note)
+    monkeypatch.setattr(module_of_estimators, "check_estimator", note)  # which the command lines would call
     compare(["bigram", "add-one"], **QUICK)
     assert checked == [("bigram", 5), ("add-one", 5)]
     checked.clear()
-    monkeypatch.setattr(base, "check_estimator", None)  # and by no one else
-    arguments = [
-        "--estimators",
-        "bigram",
-        "--chains",
-        "20",
-        "--length",
-        "6",
-        "--decomposition-chains",
-        "0",
-        "--jobs",
-        "1",
-    ]
-    assert evaluate([*arguments, "--out", str(tmp_path), "--quiet", "--no-report"]) == 0
+    arguments = ["--estimators", "bigram", "--chains", "20", "--length", "6", "--decomposition-chains", "0"]
+    assert evaluate([*arguments, "--jobs", "1", "--out", str(tmp_path), "--quiet", "--no-report"]) == 0
     assert checked == [("bigram", 6), ("add-one", 6)]
