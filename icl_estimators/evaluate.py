@@ -152,7 +152,6 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
         expect_study,
         run_study,
         study_estimators,
-        training_runs,
         weight_files,
     )
     from icl_estimators.experiments.folder import check_folder
@@ -172,6 +171,7 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=_warn,
+        length=options.length,
     )
     study = Study(
         estimators=made,
@@ -184,7 +184,6 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
         decomposition_sequences=options.decomposition_sequences,
         seed=options.seed,
         level=options.level,
-        checkpoints=training_runs(made),
     )
     expect_study(study)
     design, identity = design_options(study), study_identity(made)
@@ -207,12 +206,13 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
 def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison | None, list[Path]]:
     from icl_estimators.chains import read_sequences
     from icl_estimators.chains.observed import dataset
-    from icl_estimators.estimators import split_specs
+    from icl_estimators.estimators import split_specs, stated_tolerances, tolerance_lines
     from icl_estimators.estimators.registry import parse_spec
     from icl_estimators.experiments.compare import Comparison, weight_files
     from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.identity import study_identity
+    from icl_estimators.experiments.observed import unchecked_line
     from icl_estimators.experiments.observed_tables import observed_tables, with_reference
     from icl_estimators.files import sha256
 
@@ -233,6 +233,7 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
     )
     window = options.length
     weights = weight_files(estimators)
+    tolerances = stated_tolerances(estimators)
     design: dict[str, Any] = {
         "data": data.name,
         "data_sha256": _digest(data),
@@ -247,10 +248,13 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
         "length": window,
         "states": data.n_states,
         "level": options.level,
+        **({"tolerances": tolerances} if tolerances else {}),
     }
     identity = study_identity(estimators)
     held.enter_context(sole_writer(options.out))
     check_folder(options.out, {"options": design, "identity": identity}, force=options.force)
+    for line in (*tolerance_lines(tolerances), *unchecked_line(estimators, data, window)):
+        _warn(line)
     with one_thread():
         tables = observed_tables(estimators, data, reference=reference, window=window, level=options.level)
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe

@@ -44,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     law = ChainLaw(options.states, options.concentration)
     check_exact_budget(law.n_states, options.context_length)
-    estimators = make_estimators(options, n_states=law.n_states, concentration=law.concentration)
+    estimators = make_estimators(
+        options, n_states=law.n_states, concentration=law.concentration, check_length=options.context_length
+    )
     results = [exact_risk(estimator, options.context_length, law) for estimator in estimators]
     if options.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")

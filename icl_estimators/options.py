@@ -219,8 +219,9 @@ def estimator_parent() -> Parser:
     parent.add_argument(
         "--checkpoint",
         action="append",
-        metavar="FILE",
-        help="a trained transformer (.safetensors); may be repeated (default: the shipped one)",
+        metavar="[NAME=]FILE",
+        help="a trained transformer (.safetensors), and what its rows are called; may be repeated (default: the "
+        "shipped one)",
     )
     return parent
 
@@ -267,8 +268,12 @@ def decomposition_parent() -> Parser:
     return parent
 
 
-def make_estimators(options: argparse.Namespace, *, n_states: int, concentration: float) -> list[Estimator]:
+def make_estimators(
+    options: argparse.Namespace, *, n_states: int, concentration: float, check_length: int | None = None
+) -> list[Estimator]:
     """Make what ``--estimators`` and ``--checkpoint`` ask for; a default that cannot take K is left out aloud.
+
+    With `check_length`, each is held to the contract on sequences of so many tokens; a study does that by itself.
 
     Raises
     ------
@@ -277,12 +282,13 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     ContractError
         If an estimator breaks the contract.
     """
-    from icl_estimators.estimators import check_estimator, get_all, split_specs
+    from icl_estimators.estimators import get_all, split_specs
+    from icl_estimators.estimators.training_runs import label_checkpoints
 
     specs = None if options.estimators is None else split_specs(options.estimators)
-    for checkpoint in options.checkpoint or ():
-        if not Path(checkpoint).is_file():
-            raise InputError(f"no such checkpoint: {checkpoint} (give a .safetensors file)")
+    for checkpoint in label_checkpoints(options.checkpoint or ()):
+        if not checkpoint.path.is_file():
+            raise InputError(f"no such checkpoint: {checkpoint.path} (give a .safetensors file)")
     device = getattr(options, "device", "cpu")
     if device != "cpu":  # asked for, even if no transformer is
         from icl_estimators.transformer.device import require_device
@@ -296,9 +302,20 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         warn=lambda line: print(line, file=sys.stderr),
         device=device,
     )
-    for estimator in made:
-        check_estimator(estimator, n_states)
+    if check_length is not None:
+        _check(made, n_states, check_length)
     return made
+
+
+def _check(estimators: Sequence[Estimator], n_states: int, length: int) -> None:
+    from icl_estimators.estimators import check_estimator, stated_tolerances, tolerance_lines
+    from icl_estimators.experiments.executors import one_thread
+
+    with one_thread():
+        for estimator in estimators:
+            check_estimator(estimator, n_states, length=length)
+    for line in tolerance_lines(stated_tolerances(estimators)):
+        print(line, file=sys.stderr)
 
 
 @contextmanager

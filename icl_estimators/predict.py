@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from icl_estimators.experiments.prediction import ask
 
     encoded = np.array([[labels.index(token) for token in tokens]], dtype=np.int64)
-    estimators = make_estimators(options, n_states=len(labels), concentration=1.0)
+    estimators = make_estimators(options, n_states=len(labels), concentration=1.0, check_length=len(tokens))
     rows = [
         ask(rule, encoded, place=lambda row: "the prompt", where=lambda given: "the prompt")[0, -1]
         for rule in estimators

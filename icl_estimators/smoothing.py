@@ -117,6 +117,7 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=lambda line: print(line, file=sys.stderr),
+        length=options.length,
     )
     design = smoothing_design(
         made,

@@ -9,11 +9,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from icl_estimators.divergences import sum_states
-from icl_estimators.validation import InputError
+from icl_estimators.validation import InputError, positive_int
 
-__all__ = ["ContractError", "Estimator", "UnsupportedStates", "check_estimator", "check_predictions"]
+__all__ = [
+    "CHECK_LENGTH",
+    "ContractError",
+    "Estimator",
+    "StatesTolerance",
+    "UnsupportedStates",
+    "check_estimator",
+    "check_predictions",
+    "expect",
+    "stated_tolerance",
+    "stated_tolerances",
+    "tolerance_lines",
+]
 
 FLOAT32_TOLERANCE = 1e-6
+
+LOOSEST_TOLERANCE = 0.05
+"""What half precision may need: bfloat16 has 8 bits, so that probabilities agree to about 0.01."""
+
+CHECK_LENGTH = 24
+"""Tokens of the sequences that an estimator is checked on where no study says how many it will be asked about."""
+
+_CHECK_TOKENS = 20_000  # of all sequences whose later tokens are replaced: every position up to 141 tokens
+_CHECK_CELLS = 2_000_000  # probabilities that are asked for at once: 16 MB
 
 
 @runtime_checkable
@@ -45,6 +66,75 @@ class Estimator(Protocol):
             ``[:, n-1]`` is the law of token n + 1 given ``tokens[:, :n]``, and of nothing later.
         """
         ...
+
+
+@runtime_checkable
+class StatesTolerance(Protocol):
+    """An estimator that says how closely its predictions agree with themselves, such as a model in half precision.
+
+    Attributes
+    ----------
+    tolerance : float
+        Above 0, at most 0.05: how far a prediction may be from that in another batch, or from that without the later
+        tokens. Studies say it aloud and record it. Rows must sum to 1 all the same: convert logits to float64 before
+        the softmax.
+    """
+
+    tolerance: float
+
+
+def stated_tolerance(estimator: object) -> float:
+    """Return the tolerance that an estimator states, or that of float32.
+
+    Raises
+    ------
+    ContractError
+        If it is no number above 0 and at most 0.05.
+
+    Examples
+    --------
+    >>> from icl_estimators.estimators import get
+    >>> stated_tolerance(get("add-one"))
+    1e-06
+    """
+    if not isinstance(estimator, StatesTolerance):
+        return FLOAT32_TOLERANCE
+    stated = estimator.tolerance
+    is_number = isinstance(stated, (int, float, np.floating)) and not isinstance(stated, bool)
+    if not (is_number and 0 < stated <= LOOSEST_TOLERANCE):
+        name = getattr(estimator, "name", repr(estimator))
+        raise ContractError(
+            f"{name}: its attribute `tolerance` is {stated!r}: state a number above 0 and at most {LOOSEST_TOLERANCE}, "
+            "or leave it out"
+        )
+    return float(stated)
+
+
+def stated_tolerances(estimators: Iterable[object]) -> dict[str, float]:
+    """Return, by name, what those estimators state that state a tolerance.
+
+    Raises
+    ------
+    ContractError
+        As :func:`stated_tolerance`.
+    """
+    return {rule.name: stated_tolerance(rule) for rule in estimators if isinstance(rule, StatesTolerance)}  # type: ignore[attr-defined]
+
+
+def tolerance_lines(tolerances: dict[str, float]) -> list[str]:
+    """Return a line for each tolerance that is looser than float32's, by the estimator's name.
+
+    Examples
+    --------
+    >>> tolerance_lines({"half": 0.01, "single": 1e-6})
+    ['half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)']
+    """
+    return [
+        f"{name}: predictions are held to themselves within {tolerance:g} only, the tolerance that it states "
+        f"(float32: {FLOAT32_TOLERANCE:g})"
+        for name, tolerance in tolerances.items()
+        if tolerance > FLOAT32_TOLERANCE
+    ]
 
 
 def expect(estimators: Iterable[Estimator], sequences: int, length: int) -> None:
@@ -135,8 +225,10 @@ def check_predictions(
     return predictions
 
 
-def check_estimator(estimator: object, n_states: int, *, tolerance: float = FLOAT32_TOLERANCE) -> None:
-    """Hold an object to the Estimator contract on small random and degenerate sequences.
+def check_estimator(
+    estimator: object, n_states: int, *, length: int = CHECK_LENGTH, tolerance: float | None = None
+) -> None:
+    """Hold an object to the Estimator contract on random and degenerate sequences.
 
     Parameters
     ----------
@@ -144,17 +236,30 @@ def check_estimator(estimator: object, n_states: int, *, tolerance: float = FLOA
         The candidate.
     n_states : int
         K that it is meant for.
-    tolerance : float
-        How far row sums may be from 1, and predictions from those for another batch. 1e-6 suits float32
-        models; the registry's own counting rules pass 1e-12.
+    length : int
+        T of the sequences: the longest that the estimator will be asked about, since a rule may break the contract at
+        long contexts only.
+    tolerance : float, optional
+        How far predictions may be from those for another batch, and from those without the later tokens. By default
+        what the estimator states (:class:`StatesTolerance`), else 1e-6, which suits float32 models; the registry's own
+        counting rules pass 1e-12. Row sums may be as far from 1, but never more than 1e-6.
 
     Raises
     ------
     ContractError
-        In one line, the first thing that is broken: a missing attribute, the wrong `n_states`, a wrong shape or
-        dtype, rows off the simplex, an input that was written to, an exception, or a prediction that changes
-        from call to call, with a *later* token (both compared bitwise), with the number of later tokens, or
-        with the other sequences of its batch.
+        In one line, the first thing that is broken: a missing attribute, the wrong `n_states`, a stated tolerance out
+        of range, a wrong shape or dtype, rows off the simplex, an input that was written to, an exception, or a
+        prediction that changes from call to call, with a *later* token (both compared bitwise), with the number of
+        later tokens, or with the other sequences of its batch.
+    InputError
+        If `length` is below 1.
+
+    Notes
+    -----
+    Causality is tried at every position: for each c < T there are two sequences whose tokens after c are replaced, once
+    by others throughout and once at random, and no prediction at a context length up to c may change in a single bit.
+    They go through the estimator together, so that this costs a few calls. Beyond about 140 tokens not every c fits;
+    then they are the first two, the last, and others evenly spaced.
 
     Examples
     --------
@@ -169,6 +274,9 @@ def check_estimator(estimator: object, n_states: int, *, tolerance: float = FLOA
     own_states = getattr(estimator, "n_states", None)
     if own_states != n_states:
         raise ContractError(f"{name}: n_states is {own_states!r}, but {n_states} states were asked for")
+    length = positive_int(length, "length")
+    allowed = stated_tolerance(estimator) if tolerance is None else tolerance
+    off_simplex = min(allowed, FLOAT32_TOLERANCE)
 
     def predict(tokens: NDArray[np.int64]) -> NDArray[np.float64]:
         given = tokens.copy()
@@ -182,34 +290,63 @@ def check_estimator(estimator: object, n_states: int, *, tolerance: float = FLOA
             ) from error
         if not np.array_equal(given, tokens):
             raise ContractError(f"{name}: predict_proba writes to the tokens it is given: work on a copy")
-        return check_predictions(raw, (*tokens.shape, n_states), name, tolerance).copy()
+        return check_predictions(raw, (*tokens.shape, n_states), name, off_simplex).copy()
+
+    def apart(first: NDArray[np.float64], second: NDArray[np.float64]) -> str | None:
+        distance = float(np.abs(first - second).max())
+        if distance <= allowed:
+            return None
+        return f"{distance:.2g} apart" + ("" if allowed == FLOAT32_TOLERANCE else f" (tolerance {allowed:g})")
 
     rng = np.random.default_rng(0)
-    tokens = rng.integers(0, n_states, size=(6, 24))
+    fit_at_once = _CHECK_CELLS // (length * n_states)
+    tokens = rng.integers(0, n_states, size=(min(6, max(2, fit_at_once)), length))
     tokens[0] = 0  # states that are never seen
     whole = predict(tokens)
     if (predict(tokens) != whole).any():
         raise ContractError(f"{name}: not deterministic: the same tokens are predicted differently a second time")
-    for cut in (1, 2, 7, 23):
-        changed = tokens.copy()
-        changed[:, cut:] = (changed[:, cut:] + 1) % n_states
-        differs = (predict(changed)[:, :cut] != whole[:, :cut]).any(axis=(0, 2))
-        if differs.any():
-            n = int(differs.argmax()) + 1
+
+    def check_causality(base: NDArray[np.int64], predicted: NDArray[np.float64], cuts: NDArray[np.int64]) -> None:
+        """Replace the tokens of each row after its cut."""
+        after = np.arange(length) >= cuts[:, None]
+        at_random = rng.integers(0, n_states, size=base.shape)
+        for replacement in ((base + 1) % n_states, at_random):
+            changed = predict(np.where(after, replacement, base))
+            differs = (changed != predicted).any(axis=-1) & ~after
+            if differs.any():
+                row, position = (int(i) for i in np.argwhere(differs)[0])
+                raise ContractError(
+                    f"{name}: not causal: its prediction at context length {position + 1} changes when only tokens "
+                    f"after position {cuts[row]} change"
+                )
+
+    cuts = _change_points(length)
+    for cut in [cut for cut in (1, 2, 7, length // 2, length - 1) if 0 < cut < length]:
+        check_causality(tokens, whole, np.full(len(tokens), cut))
+        distance = apart(predict(tokens[:, :cut]), whole[:, :cut])
+        if distance:
             raise ContractError(
-                f"{name}: not causal: its prediction at context length {n} changes when only tokens after "
-                f"position {cut} change"
-            )
-        apart = np.abs(predict(tokens[:, :cut]) - whole[:, :cut]).max()
-        if apart > tolerance:
-            raise ContractError(
-                f"{name}: not causal: its predictions up to context length {cut} are {apart:.2g} apart when "
+                f"{name}: not causal: its predictions up to context length {cut} are {distance} when "
                 "the tokens after it are cut off"
             )
-    for row in (0, 3):
-        apart = np.abs(predict(tokens[row : row + 1])[0] - whole[row]).max()
-        if apart > tolerance:
+    for row in {0, len(tokens) // 2}:
+        distance = apart(predict(tokens[row : row + 1])[0], whole[row])
+        if distance:
             raise ContractError(
                 f"{name}: not batch invariant: a sequence alone and in a batch of {len(tokens)} are predicted "
-                f"{apart:.2g} apart"
+                f"{distance}"
             )
+    size = max(1, min(len(cuts), fit_at_once))
+    for first in range(0, len(cuts), size):
+        batch = cuts[first : first + size]
+        base = rng.integers(0, n_states, size=(len(batch), length))
+        check_causality(base, predict(base), batch)
+
+
+def _change_points(length: int) -> NDArray[np.int64]:
+    """Return after how many of T tokens others are put in: every number where they are few, else some of them."""
+    most = max(8, _CHECK_TOKENS // length)
+    if length - 1 <= most:
+        return np.arange(1, length)
+    spread = np.linspace(1, length - 1, most - 1).round().astype(np.int64)
+    return np.unique([2, *spread])

@@ -14,10 +14,10 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
+from icl_estimators.estimators.training_runs import label_checkpoints, pool_runs
 from icl_estimators.validation import InputError, positive_int
 
 __all__ = ["DEFAULT_SPECS", "REGISTRY", "Spec", "factory_module", "get", "get_all", "parse_spec", "split_specs"]
@@ -196,16 +196,18 @@ def get_all(
     n_states : int
         K ≥ 2.
     warn : callable
-        Takes one line for each estimator that is left out.
+        Takes one line for each estimator that is left out, and for each reason why checkpoints are not pooled.
     checkpoints : sequence of paths
-        Weights for `transformer`. With several, each is an estimator of its own, `transformer:<file stem>`.
+        Weights for `transformer`, FILE or NAME=FILE. With several, each is an estimator of its own,
+        `transformer:<file stem>`; those that are training runs of one recipe have its name as attribute `recipe`.
     **options
         As for :func:`get`.
 
     Raises
     ------
     InputError
-        As :func:`get`, for specs that were named; or if two have the same name.
+        As :func:`get`, for specs that were named; if two have the same name; or as
+        :func:`icl_estimators.estimators.training_runs.label_checkpoints`.
 
     Examples
     --------
@@ -213,15 +215,21 @@ def get_all(
     ['bigram', 'add-one']
     """
     made: list[Estimator] = []
+    files = label_checkpoints(checkpoints)
     for spec in DEFAULT_SPECS if specs is None else specs:
-        weights: Sequence[Any] = checkpoints if parse_spec(spec).head == "transformer" and checkpoints else (None,)
+        weights: Sequence[Any] = files if parse_spec(spec).head == "transformer" and files else (None,)
+        runs: dict[str, Any] = {}
+        name = spec
         try:
-            for checkpoint in weights:
-                estimator = get(spec, n_states=n_states, checkpoint=checkpoint, **options)
-                if len(weights) > 1:
-                    estimator.name = f"{estimator.name}:{Path(checkpoint).stem}"
-                    estimator.training_run = True  # type: ignore[attr-defined]
+            for file in weights:
+                estimator = get(spec, n_states=n_states, checkpoint=None if file is None else file.path, **options)
+                name = estimator.name
+                if file is not None and file.label is not None:
+                    estimator.name = f"{name}:{file.label}"
+                    runs[file.label] = estimator
                 made.append(estimator)
+            if len(runs) > 1:
+                pool_runs(runs, name, warn)
         except UnsupportedStates as error:
             if specs is not None or weights[0] is not None:  # a file was named: it is meant to be used
                 raise

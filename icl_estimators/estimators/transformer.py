@@ -87,6 +87,10 @@ class Transformer:
     ----------
     checkpoint : Path
         Where the weights were read from.
+    info : CheckpointInfo
+        What their sidecar says of the training run.
+    recipe : str or None
+        What the rows of this training run and others of its recipe together are called; None where it is alone.
     windowed : bool
         True: on observed sequences it reads a sliding window, not the whole history.
 
@@ -123,7 +127,8 @@ class Transformer:
                 f"transformer: no checkpoint ships for {self.n_states} states (K shipped: {shipped}): train one with "
                 f"python -m icl_estimators.train --states {self.n_states} and give it with --checkpoint"
             )
-        model, _ = load_checkpoint(path)
+        model, self.info = load_checkpoint(path)
+        self.recipe: str | None = None
         if model.config.n_states != self.n_states:
             raise UnsupportedStates(
                 f"transformer: {path} is for {model.config.n_states} states, but {self.n_states} were asked for"

@@ -159,7 +159,7 @@ def _unit_values(study: Study, estimator: HasAttention, chains: range) -> dict[s
 
 
 def _layers(estimator: HasAttention, tokens: NDArray[np.int64]) -> tuple[Array, Array] | None:
-    """Return both layers' weights after checking their shape.
+    """Return a copy of both layers' weights after checking their shape; the estimator may use its buffers again.
 
     Raises
     ------
@@ -182,4 +182,4 @@ def _layers(estimator: HasAttention, tokens: NDArray[np.int64]) -> tuple[Array, 
     if found is None or len(found) != 2 or found[0] != found[1] or found[0] not in shapes:
         what = type(layers).__name__ if found is None else f"arrays of shapes {', '.join(map(str, found))}"
         raise ContractError(f"{name}: attention(tokens) returned {what} for tokens of shape {tokens.shape}: {remedy}")
-    return layers
+    return np.array(layers[0], dtype=np.float64), np.array(layers[1], dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,8 +14,16 @@ from icl_estimators.experiments.risk_tables import NO_POSTERIOR, context_labels
 from icl_estimators.experiments.study import Study
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import Check, agreement_check, zero_mean_check
+from icl_estimators.inference.intervals import t_quantile
 
-__all__ = ["check_table", "exact_length", "exact_risks"]
+__all__ = ["SAW_THE_FUTURE", "check_table", "exact_length", "exact_risks"]
+
+SAW_THE_FUTURE = "saw_the_future"
+"""The check of the rows that are only there for an estimator that has seen tokens after the prefix."""
+
+_FALSE_ALARM = 1e-6  # of an estimator that has not, one measure; all share their draws, and one lucky draw accuses all
+_ROUNDING = 1e-13
+_STILL = "no z: the value does not vary"
 
 _EXACT_PREFIXES = 7000  # 8 tokens at K = 3, 12 at K = 2
 _EXACT_METRICS = ("kl_nats", "regret_nats", "p_infinite")
@@ -55,9 +64,15 @@ def check_table(
 
     - ``martingale``: realised KL of the Bayes rule less ρ, mean 0 at every n;
     - ``exact:<metric>``: Monte Carlo less the exact risk at short contexts, for every estimator;
-    - ``mse``: mean squared error of the nested design less the squared error of the risk design.
+    - ``mse``: mean squared error of the nested design less the squared error of the risk design;
+    - ``next_token``: the probability that an estimator gave to the token that came, less what the posterior given the
+      prefix expects of that. Given the prefix the token is drawn from the Bayes predictive q, so that the mean is 0 at
+      every n for any estimator that reads the prefix alone, zeros or not;
+    - ``bayes_bound:<metric>``: an estimator's KL or log loss less that of the Bayes rule of these chains, on the same
+      draws. Its mean is the regret, which is never negative: only a z far *below* 0 is a fault;
+    - ``saw_the_future``: a row for each of these that an estimator fails beyond doubt, and none otherwise.
 
-    z is standard normal, up to the skewness that few chains leave, if all is well.
+    But for ``bayes_bound``, z is standard normal, up to the skewness that few chains leave, if all is well.
     """
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)
@@ -72,6 +87,8 @@ def check_table(
             nested = decomposition.parts[estimator.name, "mse"]
             check = agreement_check(nested, risk.risk[estimator.name, "squared_error"])
             rows += _rows("mse", estimator.name, labels, check)
+    for estimator in study.estimators:
+        rows += _foresight_rows(study, risk, estimator.name, labels)
     return Table.of("checks", rows)
 
 
@@ -93,9 +110,46 @@ def _exact_rows(risk: RiskMoments, name: str, exact: ExactRisk) -> Iterator[tupl
                 varies = se > 1e-13 * max(1.0, abs(mean))  # a constant may differ from itself by rounding
                 z = estimate / se if varies else np.nan
                 if not varies:
-                    note = "no z: the value does not vary"
+                    note = _STILL
             else:
                 se = np.nan
                 agree = np.isinf(truth) and np.isinf(mean)
                 note = "both infinite" if agree else f"exact {truth}, Monte Carlo {mean}"
             yield f"exact:{metric}", name, n + 1, float(estimate), float(se), float(z), note
+
+
+def _foresight_rows(study: Study, risk: RiskMoments, name: str, labels: list[Cell]) -> Iterator[tuple[Cell, ...]]:
+    """Yield what shows whether an estimator has seen later tokens, and a row that says so if it has."""
+    doubt = t_quantile(1.0 - _FALSE_ALARM / len(labels), max(study.chains - 1, 1))
+    alarms: list[tuple[Cell, ...]] = []
+    for measure in ("next_token", "log_loss_nats", "kl_nats"):
+        if (name, measure) not in risk.foresight:
+            continue
+        result = _without_rounding(zero_mean_check(risk.foresight[name, measure]))
+        bound = measure != "next_token"
+        why = _BELOW_BAYES if bound else _NOT_ITS_CHANCE
+        against = -result.z if bound else np.abs(result.z)
+        failed = against > doubt
+        notes = tuple(why if bad else note for bad, note in zip(failed, result.notes, strict=True))
+        yield from _rows(f"bayes_bound:{measure}" if bound else measure, name, labels, replace(result, notes=notes))
+        if failed.any():
+            worst = int(np.nanargmax(against))
+            numbers = (float(result.estimate[worst]), float(result.se[worst]), float(result.z[worst]))
+            alarms.append((SAW_THE_FUTURE, name, labels[worst], *numbers, f"{_SPOKEN[measure]} {why}"))
+    yield from alarms
+
+
+_BELOW_BAYES = "below that of the Bayes rule, which no estimator can be that reads the prefix alone: it has seen more"
+_NOT_ITS_CHANCE = "not what chance gives an estimator that reads the prefix alone: it has seen more"
+_SPOKEN = {
+    "next_token": "the probability of the token that came is",
+    "log_loss_nats": "the mean log loss is",
+    "kl_nats": "the mean KL is",
+}
+
+
+def _without_rounding(check: Check) -> Check:
+    """Return a check without z where estimate and standard error are the rounding of a constant 0."""
+    still = (np.abs(check.estimate) <= _ROUNDING) & (check.se <= _ROUNDING)
+    notes = tuple(note or (_STILL if no else "") for note, no in zip(check.notes, still, strict=True))
+    return replace(check, z=np.where(still, np.nan, check.z), notes=notes)

@@ -12,8 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
-from icl_estimators.estimators import Estimator, check_estimator, expect, get_all, split_specs
+from icl_estimators.estimators import (
+    CHECK_LENGTH,
+    Estimator,
+    check_estimator,
+    expect,
+    get_all,
+    split_specs,
+    stated_tolerances,
+    tolerance_lines,
+)
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.block_store import StudyBlocks
 from icl_estimators.experiments.checks import check_table, exact_risks
@@ -55,7 +65,6 @@ __all__ = [
     "run_design",
     "run_study",
     "study_estimators",
-    "training_runs",
     "tuned",
     "weight_files",
 ]
@@ -157,7 +166,8 @@ def compare(
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
     checkpoints : path or sequence of paths
-        Trained transformers; by default the one that ships for this K.
+        Trained transformers, FILE or "NAME=FILE"; by default the one that ships for this K. Several are pooled where
+        they are training runs of one recipe with seeds of their own.
     chains, sequences_per_chain : int
         R ≥ 2 independent chains, S ≥ 1 sequences of each.
     decomposition_chains, decomposition_sequences : int
@@ -203,7 +213,13 @@ def compare(
     refuse_in_worker(jobs)
     law = ChainLaw(states, concentration, start)
     made, reference = study_estimators(
-        estimators, law, reference=reference, checkpoints=checkpoints, device=device, warn=lambda line: None
+        estimators,
+        law,
+        reference=reference,
+        checkpoints=checkpoints,
+        device=device,
+        warn=lambda line: None,
+        length=length,
     )
     study = Study(
         estimators=made,
@@ -216,7 +232,6 @@ def compare(
         decomposition_sequences=decomposition_sequences,
         seed=seed,
         level=level,
-        checkpoints=training_runs(made),
     )
     expect_study(study)
     return run_study(study, jobs=jobs, progress=progress)
@@ -230,8 +245,9 @@ def study_estimators(
     checkpoints: Paths,
     device: str,
     warn: Callable[[str], None],
+    length: int = CHECK_LENGTH,
 ) -> tuple[tuple[Estimator, ...], str]:
-    """Make the estimators of a study, add the reference, and hold each to the contract.
+    """Make the estimators of a study, add the reference, and hold each to the contract at the study's T, `length`.
 
     Returns
     -------
@@ -260,39 +276,31 @@ def study_estimators(
             made += get_all([item], **options) if isinstance(item, str) else [item]
         if not made:
             raise InputError("no estimators to compare: name at least one")
-    _check(made, law)
-    known = {*(estimator.name for estimator in made), *_recipes(made)}
+    _check(made, law, length)
+    known = {*(estimator.name for estimator in made), *pooled_runs(made)}
     if reference not in known:
         candidates = get_all([reference], **options)
-        reference = next(iter(_recipes(candidates)), candidates[0].name)  # a spec may be spelled in several ways
+        recipe = next(iter(pooled_runs(candidates)), None)
+        if recipe is None and len(candidates) > 1:
+            names = ", ".join(rule.name for rule in candidates)
+            raise InputError(f"the reference {reference} could be each of {names}, which are not pooled: name one")
+        reference = recipe or candidates[0].name  # a spec may be spelled in several ways
         if reference not in known:
-            _check(candidates, law)
+            _check(candidates, law, length)
             made += candidates
+    for line in tolerance_lines(stated_tolerances(made)):
+        warn(line)
     return tuple(made), reference
 
 
-def _check(estimators: Iterable[Estimator], law: ChainLaw) -> None:
+def _check(estimators: Iterable[Estimator], law: ChainLaw, length: int) -> None:
     with one_thread():
         for estimator in estimators:
-            check_estimator(estimator, law.n_states)
-
-
-def _recipes(estimators: Iterable[Estimator]) -> list[str]:
-    return [name.rpartition(":")[0] for name in training_runs(estimators)]
+            check_estimator(estimator, law.n_states, length=length)
 
 
 def _as_paths(checkpoints: Paths) -> Sequence[str | os.PathLike[str]]:
     return (checkpoints,) if isinstance(checkpoints, (str, os.PathLike)) else checkpoints
-
-
-def training_runs(estimators: Iterable[Estimator]) -> tuple[str, ...]:
-    """Return the names of the estimators that are training runs of a recipe of which there are two or more.
-
-    A training run has an attribute ``training_run`` that is true, and a name ``recipe:run``.
-    """
-    names = [rule.name for rule in estimators if getattr(rule, "training_run", False)]
-    recipes = [name.rpartition(":")[0] for name in names]
-    return tuple(name for name, recipe in zip(names, recipes, strict=True) if recipe and recipes.count(recipe) > 1)
 
 
 def run_study(
@@ -425,6 +433,7 @@ def crew_for(
 
 def design_options(study: Study) -> dict[str, Any]:
     """Return all that decides a study's numbers, as plain values."""
+    tolerances = stated_tolerances(study.estimators)
     by_kernel = [rule.name for rule in study.estimators if getattr(rule, "engine", None) == "kernel"]
     return {
         "estimators": [estimator.name for estimator in study.estimators],
@@ -440,7 +449,9 @@ def design_options(study: Study) -> dict[str, Any]:
         "seed": study.seed,
         "level": study.level,
         "checkpoints": list(study.checkpoints),
+        "recipes": {recipe: list(runs) for recipe, runs in study.recipes.items()},
         "weights": {name: sha256(path) for name, path in weight_files(study.estimators).items()},
+        **({"tolerances": tolerances} if tolerances else {}),
         **({"kernel": by_kernel} if by_kernel else {}),  # the last bits are others than torch's
     }
 

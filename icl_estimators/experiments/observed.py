@@ -22,12 +22,22 @@ from icl_estimators.experiments.prediction import ask
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import RatioMoments, ratio_intervals
 
-__all__ = ["ObservedRow", "observed_losses", "observed_risk", "observed_rows", "risk_row"]
+__all__ = [
+    "ObservedRow",
+    "checked_length",
+    "observed_losses",
+    "observed_risk",
+    "observed_rows",
+    "risk_row",
+    "unchecked_line",
+]
 
 Array = NDArray[np.float64]
 
 ONE_SERIES = "one series: no independent units, so no standard error"
 _WINDOW_BATCH = 512
+_CHECKED, _CHECKED_AT_LEAST = 4096, 256  # tokens that causality is tried on, where histories are longer
+_BATCH_CELLS = 2_000_000  # probabilities that are predicted at once: 16 MB
 
 
 def observed_losses(
@@ -70,16 +80,40 @@ def observed_losses(
         return ask(estimator, tokens, place=place, where=lambda _: name)
 
     if window is None or window >= len(history):
-        predictions = predict(history[None])[0]
-    else:
-        growing = predict(history[None, :window])[0]
-        windows = sliding_window_view(history, window)[1:]
-        batches = [
-            predict(np.ascontiguousarray(windows[first : first + _WINDOW_BATCH]), window + 1 + first)[:, -1]
-            for first in range(0, len(windows), _WINDOW_BATCH)
-        ]
-        predictions = np.concatenate([growing, *batches])
-    return log_loss(predictions, targets)
+        return log_loss(predict(history[None])[0], targets)
+    losses = np.empty(len(history))
+    losses[:window] = log_loss(predict(history[None, :window])[0], targets[:window])
+    windows = sliding_window_view(history, window)
+    size = max(1, min(_WINDOW_BATCH, _BATCH_CELLS // (window * estimator.n_states)))
+    for first in range(1, len(windows), size):
+        batch = np.ascontiguousarray(windows[first : first + size])
+        last = slice(window + first - 1, window + first - 1 + len(batch))  # each window predicts one token
+        losses[last] = log_loss(predict(batch, window + first)[:, -1], targets[last])
+    return losses
+
+
+def checked_length(estimator: Estimator, data: ObservedSequences, window: int) -> int:
+    """Return on how many tokens an estimator is held to the contract: the most that it is asked about, up to a limit.
+
+    The limit is 4,096 tokens, and fewer from about 500 states on, so that the check costs no more than the study.
+    """
+    return min(_asked(estimator, data, window), max(_CHECKED_AT_LEAST, min(_CHECKED, _BATCH_CELLS // data.n_states)))
+
+
+def unchecked_line(estimators: Sequence[Estimator], data: ObservedSequences, window: int) -> tuple[str, ...]:
+    """Return a line that says so where an estimator is asked about more tokens than it is checked on; else none."""
+    longer = [rule for rule in estimators if _asked(rule, data, window) > checked_length(rule, data, window)]
+    if not longer:
+        return ()
+    asked, tried = _asked(longer[0], data, window), checked_length(longer[0], data, window)
+    return (
+        f"{data.name}: that no estimator looks ahead is checked on {tried:,} tokens; the longest history has {asked:,}",
+    )
+
+
+def _asked(estimator: Estimator, data: ObservedSequences, window: int) -> int:
+    longest = max(1, max(len(sequence) for sequence in data.sequences) - 1)
+    return min(longest, window) if getattr(estimator, "windowed", False) else longest
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +155,8 @@ def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, w
         If an estimator fails or breaks the contract.
     """
     for estimator in estimators:
-        check_estimator(estimator, data.n_states)  # above all that it does not look at what it is to predict
+        # Above all that it does not look at what it is to predict.
+        check_estimator(estimator, data.n_states, length=checked_length(estimator, data, window))
     sliding = max(len(sequence) - 1 for sequence in data.sequences) > window
     rows = []
     for estimator in estimators:

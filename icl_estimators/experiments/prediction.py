@@ -62,6 +62,9 @@ def ask(
 ) -> NDArray[np.float64]:
     """Return the estimator's checked predictions for some sequences, which it gets read-only.
 
+    They are a copy: an estimator may fill the same buffer again at its next call, and what is kept of a few
+    predictions must not keep all of them alive.
+
     Parameters
     ----------
     estimator : Estimator
@@ -70,6 +73,11 @@ def ask(
         What to call the sequence with a given index, for messages about a prediction.
     where : callable
         Says of tokens on which the estimator raised what they are.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, T, K)
+        The caller's own.
 
     Raises
     ------
@@ -87,11 +95,11 @@ def ask(
             f"{estimator.name} failed on {where(given)}: {type(error).__name__}: {error} (mend the estimator, or leave "
             "it out with --estimators)"
         ) from error
-    return check_predictions(raw, (*tokens.shape, estimator.n_states), estimator.name, place=place)
+    return np.array(check_predictions(raw, (*tokens.shape, estimator.n_states), estimator.name, place=place))
 
 
 def _first_failing(estimator: Estimator, tokens: NDArray[np.int64], sequences_per_chain: int) -> int | None:
-    """Return the first chain that fails by itself, if one does."""
+    """Return the first chain that fails by itself, if one does; `tokens` is read-only."""
     for chain, first in enumerate(range(0, len(tokens), sequences_per_chain)):
         try:
             estimator.predict_proba(tokens[first : first + sequences_per_chain])

@@ -15,7 +15,14 @@ from icl_estimators.chains import (
     start_probabilities,
     transition_counts,
 )
-from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
+from icl_estimators.divergences import (
+    hellinger,
+    kl_divergence,
+    log_loss,
+    squared_error,
+    sum_states,
+    total_variation,
+)
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.smoothing_moments import SmoothingMoments, SmoothingPrefixes, SmoothingSums
 from icl_estimators.experiments.study import Study
@@ -81,6 +88,10 @@ class RiskMoments:
         What fits of a pseudo-count by visits need.
     martingale : Moments or None
         Of realised KL of Bayes less ρ; None where the posterior is not exact.
+    foresight : dict of (estimator, measure) to Moments
+        What shows an estimator that has seen later tokens, single estimators only; empty where the posterior is not
+        exact. `next_token`: the probability it gave to the token that came, less what the posterior expects of that,
+        with mean 0. `kl_nats`, `log_loss_nats`: its loss less that of the Bayes rule, with a mean that is not below 0.
     """
 
     risk: dict[tuple[str, str], Moments]
@@ -90,6 +101,7 @@ class RiskMoments:
     signed_bias: dict[str, RatioMoments]
     smoothing: dict[str, SmoothingMoments]
     martingale: Moments | None
+    foresight: dict[tuple[str, str], Moments]
 
     def merge(self, other: RiskMoments) -> RiskMoments:
         """Return the summaries of both groups of chains together; `other`'s come after."""
@@ -101,6 +113,7 @@ class RiskMoments:
             {key: moments.merge(other.signed_bias[key]) for key, moments in self.signed_bias.items()},
             {key: moments.merge(other.smoothing[key]) for key, moments in self.smoothing.items()},
             None if self.martingale is None or other.martingale is None else self.martingale.merge(other.martingale),
+            {key: moments.merge(other.foresight[key]) for key, moments in self.foresight.items()},
         )
 
 
@@ -127,9 +140,11 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     tokens, truth, targets = sample.inputs, Sample(sample.tokens, above_zero).truth, sample.targets
     counts = transition_counts(tokens, study.n_states)
     bayes = floor = None
+    of_bayes: dict[str, Array] = {}
     if study.exact_posterior:
         bayes = posterior_predictive(counts, study.law.concentration)
         floor = posterior_kl_floor(counts, study.law.concentration)
+        of_bayes = {"kl_nats": kl_divergence(truth, bayes), "log_loss_nats": log_loss(bayes, targets)}
     n_chains = len(chains)
     units = study.units(n_chains)
     start = start_probabilities(sample.transition, study.law.start)
@@ -137,6 +152,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     chain: dict[str, _ChainValues] = {}
     bias: dict[str, list[RatioMoments]] = {}
     smoothing: dict[str, SmoothingSums] = {}
+    foresight: dict[tuple[str, str], Array] = {}
     prefixes = SmoothingPrefixes(
         counts.reshape(n_chains, study.sequences_per_chain, *counts.shape[1:]),
         ["visits"],
@@ -146,6 +162,12 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
         by_sequence = _losses(predictions, truth, targets, bayes, floor)
         chain[estimator.name] = _ChainValues.of(by_sequence, n_chains)
+        if bayes is not None:
+            seen = np.take_along_axis(predictions, targets[..., None], axis=-1)[..., 0]
+            excess = {metric: by_sequence[metric] - loss for metric, loss in of_bayes.items()}
+            excess["next_token"] = seen - sum_states(bayes * predictions)
+            for measure, values in excess.items():
+                foresight[estimator.name, measure] = with_mean(chain_values(values, n_chains))
         by_chain = predictions.reshape(n_chains, study.sequences_per_chain, *predictions.shape[1:])
         bias[estimator.name] = [
             signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
@@ -156,7 +178,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         smoothing[recipe] = SmoothingSums.average([smoothing[name] for name in runs])
     martingale = None
     if bayes is not None and floor is not None:
-        martingale = with_mean(chain_values(kl_divergence(truth, bayes) - floor, n_chains))
+        martingale = with_mean(chain_values(of_bayes["kl_nats"] - floor, n_chains))
     smoothing_moments = {
         name: sums.moments(units, study.chains // 2 - chains.start) for name, sums in smoothing.items()
     }
@@ -166,6 +188,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
             {name: parts[i] for name, parts in bias.items()},
             {name: parts[i] for name, parts in smoothing_moments.items()},
             martingale,
+            foresight,
             study.reference,
             unit,
         )
@@ -227,6 +250,7 @@ def _summary(
     signed_bias: dict[str, RatioMoments],
     smoothing: dict[str, SmoothingMoments],
     martingale: Array | None,
+    foresight: dict[tuple[str, str], Array],
     reference: str,
     unit: slice,
 ) -> RiskMoments:
@@ -257,4 +281,5 @@ def _summary(
         signed_bias=signed_bias,
         smoothing=smoothing,
         martingale=None if martingale is None else Moments.of(martingale[unit], full=False),
+        foresight={key: Moments.of(values[unit], full=False) for key, values in foresight.items()},
     )

@@ -22,7 +22,6 @@ from icl_estimators.experiments.compare import (
     expect_study,
     run_design,
     study_estimators,
-    training_runs,
     tuned,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
@@ -185,7 +184,13 @@ def effective_smoothing(
     refuse_in_worker(jobs)
     law = ChainLaw(states, concentration, start)
     made, reference = study_estimators(
-        estimators, law, reference="add-one", checkpoints=checkpoints, device=device, warn=lambda line: None
+        estimators,
+        law,
+        reference="add-one",
+        checkpoints=checkpoints,
+        device=device,
+        warn=lambda line: None,
+        length=length,
     )
     design = smoothing_design(
         made,
@@ -236,7 +241,6 @@ def smoothing_design(
         decomposition_chains=0,
         seed=seed,
         level=level,
-        checkpoints=training_runs(estimators),
     )
     expect_study(study)
     return SmoothingDesign(study, tuple(by), tuple(families), interventions)

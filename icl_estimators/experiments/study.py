@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import Estimator
+from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.validation import InputError, positive_int, probability_level
 
 __all__ = ["UNIT", "Study", "blocks", "unit_size"]
@@ -28,7 +29,8 @@ class Study:
     Attributes
     ----------
     estimators : tuple of Estimator
-        Distinct names; the reference among them.
+        Distinct names; the reference among them. Those with the same attribute ``recipe``, two or more, are training
+        runs of that recipe, and also get rows together.
     reference : str
         Name of the estimator, or recipe, that the others are compared with.
     law : ChainLaw
@@ -43,15 +45,12 @@ class Study:
         Of all streams.
     level : float
         Confidence level of intervals and bands.
-    checkpoints : tuple of str
-        Names of the estimators that are training runs, ``recipe:run``. The runs of one recipe, two or more, also get
-        rows together.
 
     Raises
     ------
     InputError
-        If a number is out of its range, there are no estimators, names repeat, the reference is not among them, an
-        estimator is for another K, or a recipe has one run only.
+        If a number is out of its range, there are no estimators, names repeat, the reference is not among them, or an
+        estimator is for another K.
     """
 
     estimators: tuple[Estimator, ...]
@@ -64,7 +63,6 @@ class Study:
     decomposition_sequences: int = 64
     seed: int = 0
     level: float = 0.95
-    checkpoints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         def check(name: str, at_least: int) -> int:
@@ -94,11 +92,9 @@ class Study:
                 raise InputError(
                     f"{estimator.name} is for {estimator.n_states} states, but the chains have {self.law.n_states}"
                 )
-        for recipe, runs in self.recipes.items():
-            if not recipe or len(runs) < 2:
-                raise InputError(f"{runs[0]} is no training run among several: name two or more as recipe:run")
-        for name in self.names:
-            if self.names.count(name) > 1:
+        rows = [*self.names, *(f"{recipe}:recipe" for recipe in self.recipes)]
+        for name in rows:
+            if rows.count(name) > 1:
                 raise InputError(f"two estimators are called {name}: name each once")
         if self.reference not in self.names:
             raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(self.names)}")
@@ -115,12 +111,14 @@ class Study:
 
     @property
     def recipes(self) -> dict[str, tuple[str, ...]]:
-        """The training runs by recipe: what stands before the last colon of their names."""
-        recipes: dict[str, tuple[str, ...]] = {}
-        for name in self.checkpoints:
-            recipe = name.rpartition(":")[0]
-            recipes[recipe] = (*recipes.get(recipe, ()), name)
-        return recipes
+        """The names of the training runs by recipe, where a recipe has two or more."""
+        return pooled_runs(self.estimators)
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """Names of the estimators that are training runs of a recipe, in the order of the estimators."""
+        runs = {name for names in self.recipes.values() for name in names}
+        return tuple(estimator.name for estimator in self.estimators if estimator.name in runs)
 
     @property
     def names(self) -> tuple[str, ...]:

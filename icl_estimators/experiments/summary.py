@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from icl_estimators.estimators import tolerance_lines
+from icl_estimators.experiments.checks import SAW_THE_FUTURE
 from icl_estimators.experiments.smoothing_summary import pseudo_count_text, records
 from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.text import number, text_table
@@ -83,7 +85,24 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
             "\nRead-out scale γ, tuned on chains of its own: "
             + ", ".join(f"{name} {gamma:.3f}" for name, gamma in run["tuned_gamma"].items())
         )
+    for line in tolerance_lines(options.get("tolerances", {})):
+        parts.append(f"\n{line}")
+    if "checks" in tables:
+        parts += _alarms(tables["checks"])
     return "\n".join(parts)
+
+
+def _alarms(checks: Table) -> list[str]:
+    """Return a paragraph for each estimator that has seen tokens after the prefix."""
+    found = []
+    for row in records(checks):
+        if row["check"] == SAW_THE_FUTURE:
+            where = "averaged over n" if row["context_length"] == "mean" else f"at n = {row['context_length']}"
+            found.append(
+                f"\nSelf-check failed: {row['estimator']} has seen the future. {where[0].upper()}{where[1:]}, "
+                f"{row['note']} (z = {row['z']:.1f})."
+            )
+    return found
 
 
 def _named_rows(

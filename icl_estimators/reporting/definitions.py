@@ -142,12 +142,14 @@ COLUMN_DEFINITIONS: dict[str, dict[str, str]] = {
     },
     "checks": {
         "check": "martingale: realised KL of the Bayes rule less its posterior mean; exact:…: Monte Carlo less exact "
-        "enumeration; mse: the nested design less the risk design",
+        "enumeration; mse: the nested design less the risk design; next_token: the probability given to the token "
+        "that came less what the posterior expects of it; bayes_bound:…: the loss less that of the Bayes rule, which "
+        "can’t be below 0; saw_the_future: there only for an estimator that fails one of these two beyond doubt",
         **_ESTIMATOR,
         **_LENGTH,
-        "estimate": "the difference, 0 in expectation",
+        "estimate": "the difference, 0 in expectation (bayes_bound: 0 or more)",
         "se": "its standard error",
-        "z": "estimate / se: standard normal if all is well",
+        "z": "estimate / se: standard normal if all is well (bayes_bound: not far below 0)",
         "note": _NOTE,
     },
 }

@@ -27,9 +27,12 @@ def provenance(module: str, argv: Sequence[str], inputs: Iterable[str | os.PathL
     inputs : iterable of paths
         Files that were read; their SHA-256 is recorded.
     """
+    files = list(dict.fromkeys(map(Path, inputs)))
+    names = [path.name for path in files]
     return {
         **made_with(),
         "command": shlex.join(["python", "-m", module, *argv]),
         "platform": platform.platform(),
-        "inputs": {Path(path).name: sha256(path) for path in inputs},
+        # Files of one name in two folders are two inputs.
+        "inputs": {path.name if names.count(path.name) == 1 else str(path): sha256(path) for path in files},
     }

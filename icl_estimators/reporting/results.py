@@ -70,17 +70,14 @@ class Results:
     @cached_property
     def curves(self) -> tuple[str, ...]:
         """Estimators that are drawn: of several training runs their mean alone."""
-        left_out = {*self.options.get("checkpoints", ()), *(f"{recipe}:recipe" for recipe in self.recipes)}
+        runs = (run for of_recipe in self.recipes.values() for run in of_recipe)
+        left_out = {*runs, *(f"{recipe}:recipe" for recipe in self.recipes)}
         return tuple(name for name in self.names if name not in left_out)
 
     @cached_property
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """The training runs of each recipe of which there are several."""
-        recipes: dict[str, tuple[str, ...]] = {}
-        for run in self.options.get("checkpoints", ()):
-            recipe = run.rpartition(":")[0]
-            recipes[recipe] = (*recipes.get(recipe, ()), run)
-        return recipes
+        return {recipe: tuple(runs) for recipe, runs in self.options.get("recipes", {}).items()}
 
     @property
     def exact_posterior(self) -> bool:
@@ -108,6 +105,13 @@ class Results:
         if name in self.recipes:
             return f"{name} (mean of {len(self.recipes[name])} runs)"
         return name
+
+    @cached_property
+    def alarms(self) -> tuple[dict[str, Any], ...]:
+        """The rows of checks.csv of estimators that have seen tokens after the prefix; empty if all is well."""
+        if "checks" not in self.tables:
+            return ()
+        return tuple(records(self.tables["checks"].query("check == 'saw_the_future'")))
 
     def curve(self, table: str, name: str, **where: str) -> pd.DataFrame:
         """Return an estimator's rows by context length 1 … T, in that order; `where` narrows other columns."""

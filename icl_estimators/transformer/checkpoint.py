@@ -189,7 +189,6 @@ def read_info(path: Path) -> CheckpointInfo:
     if not isinstance(values, dict):
         raise InputError(f"{sidecar} is no checkpoint's sidecar: it is not an object with the config and the rest")
     values.setdefault("engine", "torch")  # sidecars from before there was another
-    values.setdefault("engine", "torch")  # sidecars from before there was another
     require_fields(CheckpointInfo, values, f"{sidecar} is no checkpoint's sidecar: it")
     for name in ("config", "recipe", "metrics"):
         if not isinstance(values[name], dict):

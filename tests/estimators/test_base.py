@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_estimators.estimators import ContractError, Estimator, check_estimator, check_predictions
+from icl_estimators.estimators import (
+    ContractError,
+    Estimator,
+    StatesTolerance,
+    check_estimator,
+    check_predictions,
+    stated_tolerance,
+    stated_tolerances,
+    tolerance_lines,
+)
 from icl_estimators.estimators.counting import AddOne
 from icl_estimators.validation import InputError
 
@@ -229,3 +238,118 @@ def test_infinities_of_both_signs_are_no_law_and_no_warning() -> None:
 def test_the_protocol_is_checked_by_what_an_object_has() -> None:
     assert isinstance(Rule(good), Estimator)
     assert not isinstance(object(), Estimator)
+
+
+def looks_ahead_at(where: Callable[[int], bool], distance: int) -> Predict:
+    """Give some of the probability to the token `distance` ahead, at the context lengths that `where` likes."""
+
+    def predict(tokens: np.ndarray) -> np.ndarray:
+        prediction = good(tokens).copy()
+        for n in range(1, tokens.shape[1] + 1 - distance):
+            if where(n):
+                prediction[:, n - 1] = 0.9 * prediction[:, n - 1] + 0.1 * np.eye(3)[tokens[:, n - 1 + distance]]
+        return prediction
+
+    return predict
+
+
+@pytest.mark.parametrize(
+    ("where", "distance"),
+    [
+        (lambda n: n > 30, 1),
+        (lambda n: n == 57, 1),
+        (lambda n: n == 99, 1),
+        (lambda n: n == 31, 69),
+        (lambda n: n > 90, 3),
+        (lambda n: n in (41, 43), 2),
+    ],
+)
+def test_a_look_ahead_at_long_contexts_only_is_found_at_the_length_that_is_asked_for(
+    where: Callable[[int], bool], distance: int
+) -> None:
+    rule = Rule(looks_ahead_at(where, distance))
+    check_estimator(rule, 3)  # 24 tokens: nothing is amiss
+    with pytest.raises(ContractError, match="mine: not causal: its prediction at context length"):
+        check_estimator(rule, 3, length=100)
+
+
+def test_a_look_ahead_that_shifting_all_tokens_does_not_change_is_found() -> None:
+    def predict(tokens: np.ndarray) -> np.ndarray:
+        prediction = good(tokens).copy()
+        repeats = tokens[:, 40:-1] == tokens[:, 41:]  # of two tokens that both come later
+        prediction[:, 38:-3] = np.where(repeats[..., None], [0.2, 0.3, 0.5], prediction[:, 38:-3])
+        return prediction
+
+    with pytest.raises(ContractError, match="not causal: its prediction at context length"):
+        check_estimator(Rule(predict), 3, length=60)
+
+
+@pytest.mark.parametrize("length", [300, 1000])
+def test_at_lengths_with_many_positions_late_and_wide_looks_ahead_are_found(length: int) -> None:
+    calls = []
+
+    def counted(tokens: np.ndarray) -> np.ndarray:
+        calls.append(tokens.size)
+        return good(tokens)
+
+    check_estimator(Rule(counted), 3, length=length)
+    assert sum(calls) < 400 * length  # a few calls of a few sequences
+    for where, distance in ((lambda n: n > 250, 20), (lambda n: n == length - 1, 1), (lambda n: n < 250, 30)):
+        with pytest.raises(ContractError, match="not causal"):
+            check_estimator(Rule(looks_ahead_at(where, distance)), 3, length=length)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_short_sequences_can_be_checked(length: int) -> None:
+    check_estimator(Rule(good), 3, length=length)
+
+
+def test_the_length_must_be_a_count() -> None:
+    with pytest.raises(InputError, match="length must be an integer of at least 1, not 0"):
+        check_estimator(Rule(good), 3, length=0)
+
+
+def depends_a_little_on_the_batch(tokens: np.ndarray) -> np.ndarray:
+    weight = 0.004 / len(tokens)
+    return (1 - weight) * good(tokens) + weight / 3
+
+
+def test_half_precision_needs_a_stated_tolerance() -> None:
+    rule = Rule(depends_a_little_on_the_batch)
+    with pytest.raises(ContractError, match="mine: not batch invariant"):
+        check_estimator(rule, 3)
+    rule.tolerance = 0.01  # type: ignore[attr-defined]
+    assert isinstance(rule, StatesTolerance)
+    check_estimator(rule, 3)
+    with pytest.raises(ContractError, match=r"not batch invariant: .* apart \(tolerance 1e-12\)"):
+        check_estimator(rule, 3, tolerance=1e-12)
+    assert stated_tolerances([rule, AddOne(3)]) == {"mine": 0.01}
+    assert stated_tolerance(AddOne(3)) == 1e-6
+    (line,) = tolerance_lines({"mine": 0.01, "fine": 1e-9})
+    assert line.startswith("mine: predictions are held to themselves within 0.01 only")
+
+
+@pytest.mark.parametrize("breach", ["looks ahead", "looks at the last token"])
+def test_a_stated_tolerance_does_not_allow_a_look_ahead(breach: str) -> None:
+    rule: Any = BREACHES[breach][0]
+    tolerant = Rule(rule.predict_proba)
+    tolerant.tolerance = 0.05  # type: ignore[attr-defined]
+    with pytest.raises(ContractError, match="not causal: its prediction at context length"):
+        check_estimator(tolerant, 3)
+
+
+def test_a_stated_tolerance_does_not_allow_rows_that_are_no_laws() -> None:
+    rule = Rule(changed(lambda p: 1.001 * p))
+    rule.tolerance = 0.05  # type: ignore[attr-defined]
+    with pytest.raises(ContractError, match=r"sums to 1\.001, not 1"):
+        check_estimator(rule, 3)
+
+
+@pytest.mark.parametrize("stated", [0, -1e-3, 0.06, float("nan"), True, "0.01", None])
+def test_a_tolerance_out_of_range_is_refused(stated: Any) -> None:
+    rule = Rule(good)
+    rule.tolerance = stated  # type: ignore[attr-defined]
+    with pytest.raises(ContractError, match=r"mine: its attribute `tolerance` is .*: state a number above 0 and at"):
+        stated_tolerance(rule)
+    with pytest.raises(ContractError, match="its attribute `tolerance`"):
+        check_estimator(rule, 3)

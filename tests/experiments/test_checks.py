@@ -9,6 +9,7 @@ import pytest
 from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import checks
+from icl_estimators.experiments import compare as module_of_compare
 from icl_estimators.experiments.checks import check_table, exact_length, exact_risks
 from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.exact import exact_risk
@@ -30,10 +31,15 @@ def test_every_check_of_a_good_study_is_standard_normal(small: Comparison, rules
     table = small.checks
     counts = table.groupby("check").size().to_dict()
     exact = {f"exact:{metric}": len(rules) * 8 for metric in ("kl_nats", "regret_nats", "p_infinite")}
-    assert counts == {"martingale": 13, "mse": len(rules) * 13, **exact}
+    foresight = ("next_token", "bayes_bound:log_loss_nats", "bayes_bound:kl_nats")
+    assert counts == {"martingale": 13, "mse": len(rules) * 13, **exact} | {name: len(rules) * 13 for name in foresight}
+    bound = table.check.isin(foresight[1:])
+    assert table[bound].z.min() > -4.5
+    table = table[~bound]
     assert table.z.abs().max() < 4.5
-    for _, rows in table.groupby("check"):
-        assert (rows.z**2).mean() < 2.5
+    for check, rows in table.groupby("check"):
+        # These draws are lucky: the tokens that came were likely ones (z = 4 for all n together, 2.4 of 5,000 chains).
+        assert (rows.z**2).mean() < (2.5 if check != "next_token" else 4.0)
     has_z = table.z.notna()
     np.testing.assert_allclose(table.z[has_z], table.estimate[has_z] / table.se[has_z], rtol=1e-12)
     assert (table.note[~has_z] != "").all()
@@ -60,11 +66,12 @@ def test_a_rule_that_is_not_the_one_that_was_run_is_found_out() -> None:
     moments = risk_block(design, range(400))
     exact = exact_risks(design)
     good = check_table(design, moments, None, exact).frame()
-    assert good.z.abs().max() < 4.5
+    assert good[~good.check.str.startswith("bayes_bound")].z.abs().max() < 4.5
     swapped = check_table(design, moments, None, {"unigram": exact["add-one"]}).frame()
     assert swapped[swapped.check == "exact:kl_nats"].z.abs().max() > 6
     biased = replace(moments, martingale=moments.risk["add-one", "kl_nats"])
-    assert check_table(design, biased, None, {}).frame().z.abs().max() > 6
+    shifted = check_table(design, biased, None, {}).frame()
+    assert shifted[shifted.check == "martingale"].z.abs().max() > 6
 
 
 def test_infinite_on_one_side_alone_has_no_z_and_says_both() -> None:
@@ -107,3 +114,86 @@ def test_a_value_that_does_not_vary_has_no_z() -> None:
     assert (table.estimate.abs() < 1e-14).all()
     assert isinstance(table, pd.DataFrame)
     assert checks.exact_length(3, 2) == 2
+
+
+class Foreseeing:
+    """The add-one rule, that has a little from the future."""
+
+    name, n_states = "foreseeing", 3
+
+    def __init__(self, weight: float, after: int = 0) -> None:
+        self.weight, self.after = weight, after
+
+    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+        out = get("add-one").predict_proba(tokens)
+        late = np.arange(1, tokens.shape[1]) > self.after
+        ahead = (1 - self.weight) * out[:, :-1] + self.weight * np.eye(3)[tokens[:, 1:]]
+        out[:, :-1][:, late] = ahead[:, late]
+        return out
+
+
+def checked(rule: object, chains: int = 300, length: int = 12) -> pd.DataFrame:
+    design = Study((rule, get("add-one")), length=length, chains=chains, decomposition_chains=0)  # type: ignore[arg-type]
+    return check_table(design, risk_block(design, range(chains)), None, {}).frame()
+
+
+def test_a_log_loss_below_that_of_the_bayes_rule_is_said_aloud() -> None:
+    table = checked(Foreseeing(0.05, after=5))
+    rows = table[(table.estimator == "foreseeing") & (table.check == "bayes_bound:log_loss_nats")]
+    rows = rows.set_index("context_length")
+    assert rows.loc["mean", "estimate"] < 0
+    assert rows.loc["mean", "z"] < -10
+    assert rows.loc["mean", "note"].startswith("below that of the Bayes rule, which no estimator can be that reads")
+    assert (rows.loc[[1, 5], "note"] == "no z: the value does not vary").all()
+    assert rows.loc[8, "note"].startswith("below that of the Bayes rule")
+    alarms = table[table.check == "saw_the_future"]
+    assert set(alarms.estimator) == {"foreseeing"}
+    assert alarms.note.str.startswith("the mean log loss is below that of the Bayes rule").any()
+
+
+def test_a_look_ahead_that_is_still_worse_than_bayes_is_found_by_the_token_that_came() -> None:
+    class Worse(Foreseeing):
+        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+            out = np.full((*tokens.shape, 3), 1 / 3)
+            out[:, :-1] = (1 - self.weight) * out[:, :-1] + self.weight * np.eye(3)[tokens[:, 1:]]
+            return out
+
+    table = checked(Worse(0.02))
+    mean = table[(table.estimator == "foreseeing") & (table.context_length == "mean")].set_index("check")
+    assert mean.loc["bayes_bound:log_loss_nats", "estimate"] > 0
+    # Of the two hundredths that it gives to the token that comes, Bayes expects Σ q² already.
+    assert mean.loc["next_token", "z"] > 10
+    assert table[table.check == "saw_the_future"].check.count() >= 1
+
+
+def test_the_excess_over_bayes_is_that_of_the_risk_table(small: Comparison) -> None:
+    for metric in ("log_loss_nats", "kl_nats"):
+        rows = small.checks[(small.checks.check == f"bayes_bound:{metric}") & (small.checks.estimator == "unigram")]
+        differences = small.differences[
+            (small.differences.metric == metric) & (small.differences.estimator == "unigram")
+        ]
+        np.testing.assert_allclose(rows.estimate, differences.difference, atol=1e-12)  # the reference is Bayes here
+        np.testing.assert_allclose(rows.se, differences.se, atol=1e-12)
+
+
+def test_no_honest_rule_is_suspected() -> None:
+    found = []
+    for seed in range(20):
+        rules = tuple(get(spec) for spec in ("bigram", "construction", "add-constant:0.9", "uniform", "add-one"))
+        design = Study(rules, length=6, chains=30, sequences_per_chain=2, decomposition_chains=0, seed=seed)
+        table = check_table(design, risk_block(design, range(30)), None, {}).frame()
+        assert not (table.check == "saw_the_future").any()
+        found.append(table[(table.check == "next_token") & (table.context_length == "mean")].set_index("estimator").z)
+    z = pd.DataFrame(found)
+    assert z["uniform"].isna().all()  # which gives every token the same
+    spread = (z.drop(columns="uniform") ** 2).mean()
+    assert spread.between(0.4, 1.9).all()  # 20 draws of a χ² with 1 degree of freedom, over 20
+
+
+def test_the_terminal_says_it_too() -> None:
+    design = Study((Foreseeing(0.1, after=5), get("add-one")), length=10, chains=100, decomposition_chains=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module_of_compare, "exact_risks", lambda study: {})
+        text = module_of_compare.run_study(design).summary()
+    assert "Self-check failed: foreseeing has seen the future. Averaged over n, the mean log loss is below that" in text
+    assert "seen the future" not in compare(["unigram"], chains=60, length=5, decomposition_chains=0).summary()

@@ -15,15 +15,22 @@ import pandas as pd
 import pytest
 
 import __main__
+from icl_estimators import estimators as module_of_estimators
 from icl_estimators.chains import ChainLaw, sample_chains
 from icl_estimators.estimators import ContractError, get
+from icl_estimators.estimators.training_runs import pooled_runs
+from icl_estimators.evaluate import main as evaluate
 from icl_estimators.experiments import compare as module_of_compare
-from icl_estimators.experiments.compare import Comparison, compare, study_estimators, training_runs, weight_files
+from icl_estimators.experiments.compare import Comparison, compare, study_estimators, weight_files
 from icl_estimators.experiments.risk import risk_block
+from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.validation import InputError
+
+SHIPPED: list[Any] = [shipped_checkpoint(3, seed) for seed in (0, 1)]
+several = pytest.mark.skipif(None in SHIPPED, reason="fewer than two trained models ship for three states")
 
 QUICK: dict[str, Any] = {"chains": 60, "sequences_per_chain": 2, "length": 5, "decomposition_chains": 0}
 
@@ -255,20 +262,17 @@ def test_an_object_of_ones_own_may_be_the_reference() -> None:
     assert set(result.differences.estimator) == {"bigram"}
 
 
-@pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no trained model ships for three states")
-def test_several_checkpoints_are_runs_of_one_recipe_even_as_the_reference(tmp_path: Path) -> None:
-    source = shipped_checkpoint(3)
-    assert source is not None
-    paths = [tmp_path / f"{name}.safetensors" for name in ("a", "b")]
-    for path in paths:
-        path.write_bytes(source.read_bytes())
-        path.with_suffix(".json").write_bytes(source.with_suffix(".json").read_bytes())
+@several
+def test_several_checkpoints_are_runs_of_one_recipe_even_as_the_reference() -> None:
+    paths = [SHIPPED[0], SHIPPED[1]]
+    names = ["transformer:k3-seed0", "transformer:k3-seed1"]
     named = compare(["transformer", "add-one"], checkpoints=paths, reference="transformer", **QUICK)
-    assert named.run["options"]["checkpoints"] == ["transformer:a", "transformer:b"]
-    assert set(named.run["options"]["weights"]) == {"transformer:a", "transformer:b"}
+    assert named.run["options"]["checkpoints"] == names
+    assert named.run["options"]["recipes"] == {"transformer": names}
+    assert set(named.run["options"]["weights"]) == set(names)
     assert set(named.differences.reference) == {"transformer"}
     added = compare(["add-one"], checkpoints=paths, reference="transformer", **QUICK)
-    assert added.run["options"]["estimators"] == ["add-one", "transformer:a", "transformer:b"]
+    assert added.run["options"]["estimators"] == ["add-one", *names]
     one = compare(["add-one"], checkpoints=paths[0], reference="transformer", **QUICK)
     assert one.run["options"]["estimators"] == ["add-one", "transformer"]
     far = compare(["transformer", "transformer:far=last"], checkpoints=paths, **QUICK)
@@ -278,14 +282,30 @@ def test_several_checkpoints_are_runs_of_one_recipe_even_as_the_reference(tmp_pa
     ]
 
 
-def test_only_runs_with_a_sibling_are_pooled() -> None:
-    class Run(ContractLike):
-        def __init__(self, name: str, training_run: bool = True) -> None:
-            self.name, self.training_run = name, training_run
+@several
+def test_a_byte_copy_is_no_second_training_run(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.safetensors"
+    copy.write_bytes(SHIPPED[0].read_bytes())
+    copy.with_suffix(".json").write_bytes(SHIPPED[0].with_suffix(".json").read_bytes())
+    found = compare(["transformer", "add-one"], checkpoints=[SHIPPED[0], copy], **QUICK)
+    assert list(found.risk.estimator.unique()) == ["transformer:k3-seed0", "transformer:copy", "add-one"]
+    assert found.run["options"]["recipes"] == {}
+    with pytest.raises(InputError, match="the reference transformer could be each of transformer:k3-seed0, trans"):
+        compare(["add-one"], checkpoints=[SHIPPED[0], copy], reference="transformer", **QUICK)
+    # Beside two runs, it has rows of its own, and the mean is that of the two.
+    three = compare(["transformer", "add-one"], checkpoints=[SHIPPED[0], copy, SHIPPED[1]], **QUICK)
+    assert three.run["options"]["recipes"] == {"transformer": ["transformer:k3-seed0", "transformer:k3-seed1"]}
+    rows = three.risk.query("metric == 'regret_nats' and context_length == 'mean'").set_index("estimator").estimate
+    assert rows["transformer"] == pytest.approx((rows["transformer:k3-seed0"] + rows["transformer:k3-seed1"]) / 2)
 
-    names = ("m:a", "m:b", "n:a", "plain", "k:a")
-    runs = [Run(name) for name in names] + [Run("k:b", training_run=False)]
-    assert training_runs(runs) == ("m:a", "m:b")
+
+def test_only_runs_with_a_sibling_are_pooled_and_their_recipe_is_a_field() -> None:
+    class Run(ContractLike):
+        def __init__(self, name: str, recipe: Any) -> None:
+            self.name, self.recipe = name, recipe
+
+    runs = [Run("a", "m"), Run("m:b", "m"), Run("n:a", "n"), Run("k:a", None), Run("k:b", None), Run("o", {"m": 1})]
+    assert pooled_runs(runs) == {"m": ("a", "m:b")}
 
 
 def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
@@ -359,8 +379,8 @@ def ahead(tokens: np.ndarray, out: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda tokens, out: out[:, :-1], r"wrong: predict_proba returned shape \(6, 23, 3\) for 6 sequences"),
-        (lambda tokens, out: out[..., :2], r"wrong: predict_proba returned shape \(6, 24, 2\)"),
+        (lambda tokens, out: out[:, :-1], r"wrong: predict_proba returned shape \(6, 4, 3\) for 6 sequences"),
+        (lambda tokens, out: out[..., :2], r"wrong: predict_proba returned shape \(6, 5, 2\)"),
         (negative, "wrong: the prediction for sequence 1 at context length 3 has a negative entry"),
         (lambda tokens, out: 2 * out, "wrong: the prediction for sequence 0 at context length 1 sums to 2, not 1"),
         (lambda tokens, out: np.nan * out, "wrong: the prediction for sequence 0 at context length 1 has a NaN"),
@@ -440,3 +460,53 @@ def test_memory_does_not_grow_with_chains() -> None:
         parts = (risk_block(design, block) for block in blocks(chains, 10, design.cells))
         sizes.append(len(pickle.dumps(merge_in_order(parts))))
     assert abs(sizes[0] - sizes[1]) < 200
+
+
+def test_a_look_ahead_at_long_contexts_is_found_at_the_studys_length() -> None:
+    class PeeksLate(ContractLike):
+        name = "peeks-late"
+
+        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+            out = np.full((*tokens.shape, 3), 1 / 3)
+            out[:, 30:-1] = 0.1 + 0.7 * np.eye(3)[tokens[:, 31:]]
+            return out
+
+    compare([PeeksLate()], **QUICK)  # of five tokens, it looks at none
+    for study in (compare, effective_smoothing):
+        options = {key: value for key, value in QUICK.items() if study is compare or "decomposition" not in key}
+        with pytest.raises(ContractError, match="peeks-late: not causal: its prediction at context length"):
+            study([PeeksLate()], **{**options, "length": 100})  # type: ignore[operator]
+
+
+def test_a_stated_tolerance_is_recorded_and_said() -> None:
+    class Half(ContractLike):
+        name, tolerance = "half", 0.01
+
+        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+            shift = 0.001 / len(tokens)
+            return np.full((*tokens.shape, 3), 1 / 3) + shift * np.array([1.0, -1.0, 0.0])
+
+    said: list[str] = []
+    study_estimators([Half()], ChainLaw(), reference="add-one", checkpoints=(), device="cpu", warn=said.append)
+    line = "half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)"
+    assert said == [line]
+    found = compare([Half()], **QUICK)
+    assert found.run["options"]["tolerances"] == {"half": 0.01}
+    assert line in found.summary()
+    assert "tolerances" not in compare(["bigram"], **QUICK).run["options"]
+
+
+def test_each_estimator_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checked: list[tuple[str, int]] = []
+
+    def note(rule: Any, n_states: int, *, length: int) -> None:
+        checked.append((rule.name, length))
+
+    monkeypatch.setattr(module_of_compare, "check_estimator", note)
+    monkeypatch.setattr(module_of_estimators, "check_estimator", note)  # which the command lines would call
+    compare(["bigram", "add-one"], **QUICK)
+    assert checked == [("bigram", 5), ("add-one", 5)]
+    checked.clear()
+    arguments = ["--estimators", "bigram", "--chains", "20", "--length", "6", "--decomposition-chains", "0"]
+    assert evaluate([*arguments, "--jobs", "1", "--out", str(tmp_path), "--quiet", "--no-report"]) == 0
+    assert checked == [("bigram", 6), ("add-one", 6)]

@@ -10,7 +10,7 @@ import statsmodels.regression.linear_model as linear
 from icl_estimators.chains import ObservedSequences, elnino
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import observed
-from icl_estimators.experiments.observed import observed_losses, observed_risk
+from icl_estimators.experiments.observed import checked_length, observed_losses, observed_risk, unchecked_line
 from icl_estimators.resources import shipped_checkpoint
 
 LINE = np.array([0, 1, 1, 2, 0, 0, 1, 2, 2, 1, 0, 1])
@@ -110,6 +110,39 @@ def test_a_look_at_the_next_token_is_found_out() -> None:
 
     with pytest.raises(ContractError, match="peeking: not causal"):
         observed_risk([Peeking()], data(LINE), window=5)
+
+
+class PeekingLate:
+    name, n_states = "peeking", 3
+
+    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+        out = np.full((*tokens.shape, 3), 1 / 3)
+        out[:, 30:-1] = 0.1 + 0.7 * np.eye(3)[tokens[:, 31:]]
+        return out
+
+
+def test_a_look_ahead_in_long_histories_alone_is_found_out() -> None:
+    rng = np.random.default_rng(0)
+    short, long = data(rng.integers(0, 3, size=20)), data(LINE, rng.integers(0, 3, size=90))
+    observed_risk([PeekingLate()], short, window=5)
+    with pytest.raises(ContractError, match="peeking: not causal: its prediction at context length"):
+        observed_risk([PeekingLate()], long, window=5)  # which has the whole history too
+
+
+def test_causality_is_tried_on_as_many_tokens_as_an_estimator_is_given_up_to_a_limit_that_is_said() -> None:
+    class Windowed(PeekingLate):
+        windowed = True
+
+    rng = np.random.default_rng(0)
+    rule, long = get("add-one"), data(LINE, rng.integers(0, 3, size=5001))
+    assert checked_length(rule, data(LINE), 5) == len(LINE) - 1
+    assert checked_length(Windowed(), data(LINE), 5) == 5
+    assert checked_length(rule, long, 5) == 4096
+    assert unchecked_line([rule], data(LINE), 5) == ()
+    assert unchecked_line([Windowed()], long, 100) == ()
+    assert unchecked_line([Windowed(), rule], long, 100) == (
+        "lines: that no estimator looks ahead is checked on 4,096 tokens; the longest history has 5,000",
+    )
 
 
 class Breaking:

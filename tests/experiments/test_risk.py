@@ -264,6 +264,7 @@ def test_a_probability_too_small_for_a_double_is_not_0() -> None:
 def test_training_runs_are_averaged_and_not_their_predictions() -> None:
     class Run:
         n_states = 3
+        recipe = "m"
 
         def __init__(self, name: str, weight: float) -> None:
             self.name, self.weight = name, weight
@@ -275,7 +276,7 @@ def test_training_runs_are_averaged_and_not_their_predictions() -> None:
 
     runs = (Run("m:a", 0.2), Run("m:b", 0.6))
     base = study(["add-one"], chains=60)
-    design = replace(base, estimators=(*runs, *base.estimators), checkpoints=("m:a", "m:b"))
+    design = replace(base, estimators=(*runs, *base.estimators))
     moments = whole(design)
     for metric in RISK_METRICS:
         expected = (moments.risk["m:a", metric].mean + moments.risk["m:b", metric].mean) / 2

@@ -38,7 +38,7 @@ class Leaning:
     """A "training run": uniform, leaning towards state 0 by its own weight."""
 
     n_states = 3
-    training_run = True
+    recipe = "transformer"
 
     def __init__(self, name: str, weight: float) -> None:
         self.name, self.weight = name, weight
@@ -313,6 +313,8 @@ def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their
 
 def test_the_mean_over_training_runs_may_be_the_reference() -> None:
     runs = (Leaning("m:a", 0.1), Leaning("m:b", 0.4))
+    for run in runs:
+        run.recipe = "m"
     result = compare([*runs, "add-one"], reference="m", chains=60, length=3, decomposition_chains=0)
     assert result.run["options"]["reference"] == "m"
     assert result.differences.estimator.drop_duplicates().tolist() == ["m:a", "m:b", "add-one"]

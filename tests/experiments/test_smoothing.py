@@ -29,7 +29,7 @@ NAMES = ["add-constant:0.5", "bigram", "uniform", "construction-softmax:2.2:dire
 class Run:
     """A rule that stands for one of several training runs."""
 
-    n_states, training_run = 3, True
+    n_states, recipe = 3, "model"
 
     def __init__(self, name, constant):
         self.name, self._rule = name, get(f"add-constant:{constant}")

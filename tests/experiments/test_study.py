@@ -14,8 +14,8 @@ from icl_estimators.validation import InputError
 class Named:
     n_states = 3
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, recipe: str | None = None) -> None:
+        self.name, self.recipe = name, recipe
 
     def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
         return np.full((*tokens.shape, 3), 1 / 3)
@@ -44,11 +44,13 @@ def study(**options: Any) -> Study:
         ({"estimators": (Named("a"), Named("a")), "reference": "a"}, "two estimators are called a"),
         ({"reference": "unigram"}, "the reference unigram is not among the estimators: bigram, add-one"),
         ({"law": ChainLaw(4)}, "bigram is for 3 states, but the chains have 4"),
-        ({"checkpoints": ("bigram",)}, "bigram is no training run among several"),
-        ({"estimators": (Named("m:a"), get("add-one")), "checkpoints": ("m:a",)}, "m:a is no training run among"),
         (
-            {"estimators": (Named("m:a"), Named("m:b"), Named("m")), "checkpoints": ("m:a", "m:b"), "reference": "m"},
+            {"estimators": (Named("m:a", "m"), Named("m:b", "m"), Named("m")), "reference": "m"},
             "two estimators are called m",
+        ),
+        (
+            {"estimators": (Named("a", "m"), Named("b", "m"), Named("m:recipe")), "reference": "m"},
+            "two estimators are called m:recipe",
         ),
     ],
 )
@@ -71,8 +73,14 @@ def test_any_kind_of_integer_becomes_a_plain_one() -> None:
 def test_the_mean_over_training_runs_has_a_row_after_the_last_of_them() -> None:
     runs = ("model:a", "model:b", "model:far=last:a", "model:far=last:b")
     made = study(
-        estimators=(*map(Named, runs[:2]), get("add-one"), *map(Named, runs[2:])), checkpoints=runs, reference="model"
+        estimators=(
+            *(Named(name, "model") for name in runs[:2]),
+            get("add-one"),
+            *(Named(name, "model:far=last") for name in runs[2:]),
+        ),
+        reference="model",
     )
+    assert made.checkpoints == runs
     assert made.recipes == {"model": runs[:2], "model:far=last": runs[2:]}
     assert made.names == ("model:a", "model:b", "model", "add-one", *runs[2:], "model:far=last")
 

@@ -91,7 +91,7 @@ def test_the_last_context_length_is_always_shown(length: int) -> None:
 def test_training_runs_show_their_mean_and_their_recipe() -> None:
     class Run:
         n_states = 3
-        training_run = True
+        recipe = "m"
 
         def __init__(self, name: str, weight: float) -> None:
             self.name, self.weight = name, weight

@@ -104,7 +104,7 @@ def test_the_bayes_curve_needs_no_bayes_estimator(results: Results) -> None:
 def test_of_several_runs_the_mean_is_drawn(results: Results) -> None:
     rows = results.tables["risk"]
     names = {"construction": "t:one", "construction-softmax": "t:two", "bigram": "t", "uniform": "t:recipe"}
-    options = {**results.options, "checkpoints": ["t:one", "t:two"]}
+    options = {**results.options, "recipes": {"t": ["t:one", "t:two"]}}
     several = Results({"risk": rows.assign(estimator=rows["estimator"].replace(names))}, {"options": options})
     assert several.curves == ("transformer", "t", "add-one")
     assert several.recipes == {"t": ("t:one", "t:two")}

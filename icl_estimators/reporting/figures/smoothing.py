@@ -62,8 +62,8 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any], *, caption
     Figure
     """
     options = run["options"]
-    runs: list[str] = options["checkpoints"]
-    hidden = {*runs, *(f"{run.rpartition(':')[0]}:recipe" for run in runs)}
+    recipes: dict[str, list[str]] = options["recipes"]
+    hidden = {*(run for runs in recipes.values() for run in runs), *(f"{recipe}:recipe" for recipe in recipes)}
     rows = smoothing[(smoothing["by"] == "visits") & (smoothing["parameter"] == "pseudo_count")]
     names = [name for name in dict.fromkeys(rows["estimator"]) if name not in hidden]
     looks = line_looks(names)

@@ -234,11 +234,20 @@ def _shown(results: Results, name: str) -> str:
     return escape(results.display(name))
 
 
+def alarm_sentence(row: Mapping[str, Any]) -> str:
+    """Say that an estimator has seen what it is to predict, from its row of checks.csv."""
+    where = "averaged over n" if row["context_length"] == "mean" else f"at n = {row['context_length']}"
+    return (
+        f"**{escape(str(row['estimator']))} has seen the future.** {where[0].upper()}{where[1:]}, {row['note']} "
+        f"(z = {spell(float(row['z']), 3)}). Its other numbers are worth nothing."
+    )
+
+
 def add_answer(page: Page, results: Results) -> None:
     """Add the sentences and the headline table."""
     page.heading("The answer", "answer")
     sentences = (nearest_sentence(results), departure_sentence(results), pseudo_count_sentence(results))
-    page.items([sentence for sentence in sentences if sentence])
+    page.items([*map(alarm_sentence, results.alarms), *(sentence for sentence in sentences if sentence)])
     if results.observed:
         _add_observed_table(page, results)
     else:

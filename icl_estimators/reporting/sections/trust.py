@@ -6,31 +6,34 @@ import numpy as np
 from scipy.special import ndtri
 
 from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, METRIC_DEFINITIONS, TABLE_TITLES
-from icl_estimators.reporting.figures.checks import CHECK_TITLES, check_figure
+from icl_estimators.reporting.figures.checks import CHECK_TITLES, agreeing, check_figure
 from icl_estimators.reporting.markdown import Page, code, escape, prose
 from icl_estimators.reporting.numbers import counted, spell
 from icl_estimators.reporting.results import Results
-from icl_estimators.reporting.sections.answer import RULES
+from icl_estimators.reporting.sections.answer import RULES, alarm_sentence
 
 __all__ = ["add_checks", "add_definitions", "add_provenance"]
 
 
 def add_checks(page: Page, results: Results) -> None:
     """Add the self-checks, if they gave any z-score."""
-    if "checks" not in results or not results.tables["checks"]["z"].notna().any():
+    if "checks" not in results:
         return
-    frame = results.tables["checks"]
+    frame = agreeing(results.tables["checks"])
+    if frame.empty:
+        return
     page.heading("Self-checks", "checks")
+    page.text(*map(alarm_sentence, results.alarms))
     page.text(
         "Numbers that must agree, and how far apart they are in standard errors ({fig:checks}). Along context length "
         "and across estimators they share draws, so that whole runs of dots lean to one side together; what would be "
         "alarming is a dot far outside."
     )
-    kinds = list(dict.fromkeys(frame[frame["z"].notna()]["check"]))
+    kinds = list(dict.fromkeys(frame["check"]))
     inner = float(ndtri(0.975))
     rows = []
     for kind in kinds:
-        z = frame[(frame["check"] == kind) & frame["z"].notna()]["z"].to_numpy(float)
+        z = frame[frame["check"] == kind]["z"].to_numpy(float)
         largest = float(np.abs(z).max())
         rows.append(
             [

@@ -102,6 +102,7 @@ def test_distances_are_drawn_for_both(results: Results) -> None:
 def test_every_z_is_a_dot(results: Results) -> None:
     (axes,) = check_figure(results).axes
     frame = results.tables["checks"]
+    frame = frame[~frame["check"].str.startswith("bayes_bound")]  # whose z may be as large as it likes
     dots = [line for line in axes.get_lines() if len(line.get_xdata()) > 2]
     kinds = frame[frame["z"].notna()].groupby("check", sort=False)["z"]
     assert len(dots) == len(kinds)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from icl_estimators.reporting.markdown import Page
@@ -12,11 +14,13 @@ from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.sections.answer import (
     Estimate,
     add_answer,
+    alarm_sentence,
     departure_sentence,
     nearest_sentence,
     pseudo_count_sentence,
     ranking,
 )
+from icl_estimators.reporting.sections.trust import add_checks
 
 Change = Callable[..., Results]
 MEAN = {"metric": "regret_nats", "context_length": "mean"}
@@ -230,3 +234,22 @@ def test_the_headline_table_has_everyone_the_least_mean_first(results: Results) 
     assert names[0] == "add-one (Bayes)"
     assert set(names[-2:]) == {"bigram", "construction"}
     assert lines[start + 7].count("inf ") >= 3
+
+
+def test_an_estimator_that_has_seen_the_future_is_named_first(results: Results) -> None:
+    assert results.alarms == ()
+    row = ("saw_the_future", "uniform", 7, -0.02, 0.001, -20.0, "the mean log loss is below that of the Bayes rule")
+    alarm = pd.DataFrame([row], columns=list(results.tables["checks"]))
+    checks = pd.concat(
+        [results.tables["checks"].astype({"context_length": str}), alarm.astype({"context_length": str})]
+    )
+    accused = replace(results, tables={**results.tables, "checks": checks})
+    sentence = "**uniform has seen the future.** At n = 7, the mean log loss is below that of the Bayes rule (z = "
+    assert alarm_sentence(accused.alarms[0]).startswith(sentence)
+    for add in (add_answer, add_checks):
+        page = Page()
+        add(page, accused)
+        assert sentence in words(page.markdown())
+        page = Page()
+        add(page, results)
+        assert "seen the future" not in words(page.markdown())

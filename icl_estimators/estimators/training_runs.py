@@ -1,0 +1,220 @@
+"""Several checkpoints in one study: what each is called, and which of them are training runs of one recipe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from icl_estimators.validation import InputError
+
+__all__ = [
+    "Checkpoint",
+    "Trained",
+    "TrainingRecord",
+    "label_checkpoints",
+    "pool_runs",
+    "pooled_runs",
+]
+
+RECIPE_ROWS = "recipe"
+"""``transformer:recipe`` are the rows of the recipe itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A file with weights, and what its rows are called.
+
+    Attributes
+    ----------
+    path : Path
+    label : str or None
+        What stands after ``transformer:`` in the name of its rows; None for ``transformer`` alone.
+    """
+
+    path: Path
+    label: str | None
+
+
+@runtime_checkable
+class TrainingRecord(Protocol):
+    """What a checkpoint says of the training run that it comes from.
+
+    Attributes
+    ----------
+    config, recipe : dict
+        The model's form and how it was trained.
+    seed, step : int
+        The run's seed, and the updates that the weights have had.
+    sha256 : str
+        Of the weights.
+    """
+
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def recipe(self) -> Mapping[str, Any]: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def sha256(self) -> str: ...
+
+
+@runtime_checkable
+class Trained(Protocol):
+    """An estimator that was trained.
+
+    Attributes
+    ----------
+    name : str
+    info : TrainingRecord
+    recipe : str or None
+        The name of the rows that it is pooled under with the other training runs of its recipe; None if it is not.
+        An estimator of your own needs `recipe` alone to be pooled with others that have the same.
+    """
+
+    name: str
+    info: TrainingRecord
+    recipe: str | None
+
+
+def label_checkpoints(given: Sequence[str | os.PathLike[str]]) -> list[Checkpoint]:
+    """Find out which files are meant and what their rows are called.
+
+    Parameters
+    ----------
+    given : sequence of paths
+        FILE or, as a str, NAME=FILE. Several files without a name are told apart by their stems, and where those are
+        equal by their folders.
+
+    Raises
+    ------
+    InputError
+        If a name is empty, has a colon, is "recipe" or comes twice, or a file comes twice.
+
+    Examples
+    --------
+    >>> [checkpoint.label for checkpoint in label_checkpoints(["one/model.safetensors", "two/model.safetensors"])]
+    ['one/model', 'two/model']
+    >>> label_checkpoints(["best=model.safetensors"])[0].label
+    'best'
+    """
+    split = [_split(item) for item in given]
+    whole = [path.resolve() for _, path in split]
+    for position, (_, path) in enumerate(split):
+        if whole[position] in whole[:position]:
+            raise InputError(f"the checkpoint {path} is given twice: give each file once")
+    if len(split) == 1 and split[0][0] is None:
+        return [Checkpoint(split[0][1], None)]
+    unnamed = [path.with_suffix("") for (name, _), path in zip(split, whole, strict=True) if name is None]
+    labels = [name or _shortest(path.with_suffix(""), unnamed) for (name, _), path in zip(split, whole, strict=True)]
+    for label in labels:
+        if label == RECIPE_ROWS:
+            raise InputError(
+                f"a checkpoint cannot be called {label}, the name of its recipe's rows: give it another with "
+                "--checkpoint NAME=FILE"
+            )
+        if labels.count(label) > 1:
+            raise InputError(f"two checkpoints are called {label}: name them with --checkpoint NAME=FILE")
+    return [Checkpoint(path, label) for (_, path), label in zip(split, labels, strict=True)]
+
+
+def _split(item: str | os.PathLike[str]) -> tuple[str | None, Path]:
+    """Return the name, if one is given, and the file; a file whose own name has an equals sign is a file."""
+    if not isinstance(item, str) or "=" not in item or Path(item).is_file():
+        return None, Path(item)
+    name, _, path = item.partition("=")
+    if os.sep in name:  # a folder with an equals sign, and no such file in it
+        return None, Path(item)
+    if not name or not path or ":" in name:
+        raise InputError(f"--checkpoint {item}: write NAME=FILE, with a name that has no colon")
+    return name, Path(path)
+
+
+def _shortest(path: Path, among: Sequence[Path]) -> str:
+    """Return as much of the end of a path as tells it from the others."""
+    for size in range(1, len(path.parts) + 1):
+        end = path.parts[-size:]
+        if sum(other.parts[-size:] == end for other in among) == 1:
+            return "/".join(end)
+    return str(path)  # two endings of one file: refused as two of the same name
+
+
+def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None]) -> None:
+    """Give those estimators a `recipe` that are independent training runs of one recipe, if two or more are.
+
+    They are if the model's form, the recipe and the number of updates agree, and seeds and weights differ.
+
+    Parameters
+    ----------
+    runs : mapping of label to estimator
+        Two or more of the same kind, by what the messages call them.
+    name : str
+        What their rows together are called.
+    warn : callable
+        Takes one line for each reason why some are not pooled.
+    """
+    distinct: dict[str, str] = {}  # weights to the first label
+    for label, run in runs.items():
+        first = distinct.setdefault(run.info.sha256, label)
+        if first != label:
+            warn(
+                f"{name}: {label} has the same weights as {first} (SHA-256 {run.info.sha256[:12]}…), so it is no "
+                "second training run: it has rows of its own and is not pooled"
+            )
+    labels = list(distinct.values())
+    differing = _differing({label: runs[label].info for label in labels})
+    if differing:
+        seeds = {runs[label].info.seed for label in labels}
+        one_run = f", snapshots of one training run (seed {seeds.pop()})" if len(seeds) == 1 else ""
+        options = "; ".join(f"{option} is {values}" for option, values in differing.items())
+        warn(f"{name}: {', '.join(labels)} are not pooled as training runs of one recipe{one_run}: {options}")
+        return
+    by_seed: dict[int, str] = {}
+    for label in labels:
+        seed = runs[label].info.seed
+        first = by_seed.setdefault(seed, label)
+        if first != label:
+            warn(
+                f"{name}: {label} has the same seed, {seed}, as {first}, so it is no second training run: it has rows "
+                "of its own and is not pooled"
+            )
+    if len(by_seed) > 1:
+        for label in by_seed.values():
+            runs[label].recipe = name
+
+
+def _differing(records: Mapping[str, TrainingRecord]) -> dict[str, str]:
+    """Return the options that are not the same in all, each with its values and whose they are."""
+    options: dict[str, dict[str, Any]] = {}
+    for label, record in records.items():
+        trained = {f"recipe {key}": value for key, value in record.recipe.items()}
+        options[label] = {**record.config, **trained, "step": record.step}
+    found = {}
+    for option in dict.fromkeys(key for of_one in options.values() for key in of_one):
+        whose: dict[str, list[str]] = {}
+        for label, of_one in options.items():
+            whose.setdefault(repr(of_one[option]) if option in of_one else "not given", []).append(label)
+        if len(whose) > 1:
+            found[option] = " and ".join(f"{value} in {', '.join(labels)}" for value, labels in whose.items())
+    return found
+
+
+def pooled_runs(estimators: Sequence[object]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the training runs by recipe, for recipes of which there are two or more.
+
+    Parameters
+    ----------
+    estimators : sequence of Estimator
+        Those with a str as attribute `recipe` are training runs.
+    """
+    recipes: dict[str, tuple[str, ...]] = {}
+    for rule in estimators:
+        recipe = getattr(rule, "recipe", None)
+        if isinstance(recipe, str) and recipe:
+            recipes[recipe] = (*recipes.get(recipe, ()), rule.name)  # type: ignore[attr-defined]
+    return {recipe: runs for recipe, runs in recipes.items() if len(runs) > 1}

@@ -1,0 +1,168 @@
+"""An estimator may fill one buffer again and again: no analysis keeps its output by reference."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icl_estimators.chains import ObservedSequences
+from icl_estimators.estimators import check_estimator, get
+from icl_estimators.experiments import observed
+from icl_estimators.experiments.compare import compare
+from icl_estimators.experiments.exact import exact_risk
+from icl_estimators.experiments.observed import observed_losses, observed_risk
+from icl_estimators.experiments.prediction import ask
+from icl_estimators.experiments.smoothing import effective_smoothing
+from icl_estimators.predict import main as predict_main
+from icl_estimators.resources import shipped_checkpoint
+
+BUFFER = np.empty(0)
+"""One for all of them, so that two estimators overwrite each other too."""
+
+
+def refill(values: np.ndarray) -> np.ndarray:
+    global BUFFER
+    if BUFFER.size < values.size:
+        BUFFER = np.empty(values.size)
+    BUFFER[:] = np.nan  # what was returned before is gone
+    out = BUFFER[: values.size].reshape(values.shape)
+    out[...] = values
+    return out
+
+
+class Reusing:
+    """Another rule's predictions, in the one buffer."""
+
+    def __init__(self, spec: str, name: str | None = None, recipe: str | None = None, n_states: int = 3) -> None:
+        self.rule = get(spec, n_states=n_states)
+        self.name, self.n_states, self.recipe = name or self.rule.name, n_states, recipe
+
+    def predict_proba(self, tokens: Any) -> np.ndarray:
+        return refill(self.rule.predict_proba(tokens))
+
+    def attention(self, tokens: Any) -> Any:
+        if not hasattr(self.rule, "attention"):
+            return None
+        first, second = refill(np.stack(self.rule.attention(tokens)))
+        return first, second
+
+
+class Plain(Reusing):
+    """The same, with arrays of its own."""
+
+    def predict_proba(self, tokens: Any) -> np.ndarray:
+        return self.rule.predict_proba(tokens)
+
+    def attention(self, tokens: Any) -> Any:
+        return self.rule.attention(tokens) if hasattr(self.rule, "attention") else None
+
+
+def estimators(kind: type[Reusing]) -> list[Reusing]:
+    runs = [kind(f"add-constant:{value}", f"m:{value}", "m") for value in (0.4, 2)]
+    return [*runs, kind("construction:30"), kind("unigram"), kind("add-one")]
+
+
+def assert_same(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert set(first) == set(second)
+    for name, table in first.items():
+        pd.testing.assert_frame_equal(table.frame(), second[name].frame())
+
+
+def test_every_table_of_a_comparison_is_the_same() -> None:
+    options: dict[str, Any] = {"chains": 60, "sequences_per_chain": 2, "length": 9, "seed": 2}
+    options |= {"decomposition_chains": 20, "decomposition_sequences": 6}
+    plain, reusing = (compare(estimators(kind), **options).tables for kind in (Plain, Reusing))
+    assert {"risk", "decomposition", "attention", "attention_example", "checks", "smoothing"} <= set(plain)
+    assert_same(plain, reusing)
+
+
+def test_effective_smoothing_is_the_same() -> None:
+    options: dict[str, Any] = {"chains": 30, "sequences_per_chain": 2, "length": 7}
+    plain, reusing = (effective_smoothing(estimators(kind), **options).tables for kind in (Plain, Reusing))
+    assert_same(plain, reusing)
+
+
+@pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no trained model ships for three states")
+def test_interventions_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from icl_estimators.estimators.intervened import Intervened
+    from icl_estimators.estimators.transformer import Transformer
+
+    options: dict[str, Any] = {"chains": 10, "sequences_per_chain": 2, "length": 6, "families": ()}
+    plain = effective_smoothing(["transformer"], **options).tables
+    for kind in (Transformer, Intervened):
+        whole = kind.predict_proba
+        monkeypatch.setattr(kind, "predict_proba", lambda self, tokens, whole=whole: refill(whole(self, tokens)))
+    assert_same(plain, effective_smoothing(["transformer"], **options).tables)
+
+
+def test_exact_risk_is_the_same() -> None:
+    plain, reusing = (exact_risk(kind("bigram"), 6).metrics for kind in (Plain, Reusing))
+    for metric, values in plain.items():
+        np.testing.assert_array_equal(values, reusing[metric])
+
+
+@pytest.mark.parametrize("window", [3, 10, 500])
+def test_observed_losses_are_the_same(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observed, "_WINDOW_BATCH", 16)
+    rng = np.random.default_rng(0)
+    lines = tuple(rng.integers(0, 3, size=size) for size in (100, 12, 60))
+    data = ObservedSequences("lines", ("A", "B", "C"), lines)
+    plain, reusing = (observed_risk(estimators(kind), data, window=window).frame() for kind in (Plain, Reusing))
+    pd.testing.assert_frame_equal(plain, reusing)
+
+
+def test_the_prompt_command_prints_the_same(module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    module(
+        "reusing_rules",
+        "import numpy as np\nfrom icl_estimators.estimators import get\nBUFFER = np.empty((600, 90, 3))\n"
+        "class Rule:\n    n_states = 3\n    def __init__(self, spec):\n        self.rule = get(spec)\n"
+        "        self.name = 'own ' + spec\n    def predict_proba(self, tokens):\n        n, t = tokens.shape\n"
+        "        BUFFER[:] = np.nan\n        BUFFER[:n, :t] = self.rule.predict_proba(tokens)\n"
+        "        return BUFFER[:n, :t]\none, two = Rule('add-one'), Rule('unigram')\n",
+    )
+    own = "reusing_rules:one,reusing_rules:two,add-one,unigram"
+    assert predict_main(["ABACABABAC", "--estimators", own, "--csv"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    found = {(name, token): value for name, token, value in rows}
+    for name in ("add-one", "unigram"):
+        for token in "ABC":
+            assert found[f"own {name}", token] == found[name, token]
+
+
+def test_the_contract_is_checked_on_copies() -> None:
+    check_estimator(Reusing("add-one"), 3, length=50)
+
+
+def test_what_is_returned_is_the_callers_own() -> None:
+    rule = Reusing("add-one")
+    tokens = np.zeros((2, 4), dtype=np.int64)
+    first = ask(rule, tokens, place=str, where=lambda given: "here")
+    kept = first.copy()
+    ask(rule, 1 + tokens, place=str, where=lambda given: "here")
+    np.testing.assert_array_equal(first, kept)
+    assert not np.shares_memory(first, BUFFER)
+
+
+def test_memory_does_not_grow_with_the_length_of_an_observed_sequence() -> None:
+    """Predictions of L windows are L·W·K numbers: 138 and 413 MB here."""
+
+    class Sparse:
+        name, n_states = "flat", 40
+
+        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
+            return np.full((*tokens.shape, 40), 1 / 40)
+
+    peaks = []
+    for length in (3_000, 9_000):
+        sequence = np.arange(length) % 40
+        tracemalloc.start()
+        losses = observed_losses(Sparse(), sequence, 144)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        np.testing.assert_allclose(losses, np.log(40))
+    assert peaks[1] < 80e6
+    assert peaks[1] < 1.2 * peaks[0]
