@@ -9,10 +9,10 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from icl_estimators.validation import InputError, positive_int, positive_real, probability_level
 
@@ -31,6 +31,7 @@ __all__ = [
     "make_estimators",
     "natural",
     "progress_reports",
+    "refuse_flags",
     "report_formats",
     "sampling_parent",
 ]
@@ -49,7 +50,11 @@ class Main(Protocol):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line, raised as :class:`InputError`."""
+    """An argument parser whose complaints are one line, raised as :class:`InputError`.
+
+    What it returns has an attribute ``given``, the names of the options that were written on the command line with
+    the flag of each, so that a command can tell ``--seed 0`` from no seed and refuse what does not apply.
+    """
 
     def __init__(self, **options: object) -> None:
         super().__init__(
@@ -57,6 +62,25 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             **options,  # type: ignore[arg-type]
         )
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> Any:
+        """Parse, and note in ``given`` which options were written."""
+        namespace = argparse.Namespace() if namespace is None else namespace
+        flags: dict[str, str] = {}
+        for action in self._actions:
+            if action.dest != argparse.SUPPRESS and action.default is not argparse.SUPPRESS:
+                flags.setdefault(action.dest, (action.option_strings or [action.dest])[-1])
+                if not hasattr(namespace, action.dest):  # None, which a repeated option begins a list from
+                    setattr(namespace, action.dest, None)
+        parsed: Any = super().parse_args(args, namespace)
+        # No option of ours takes None for a value, so that what still is None was not written.
+        parsed.given = {name: flag for name, flag in flags.items() if getattr(parsed, name) is not None}
+        for name in flags:
+            if name not in parsed.given:
+                setattr(parsed, name, self.get_default(name))
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving the process."""
@@ -101,6 +125,33 @@ def command(body: Main) -> Main:
 def _drop_output() -> None:
     """Keep the interpreter from failing once more when it flushes standard output at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def refuse_flags(options: argparse.Namespace, names: Iterable[str], what: str) -> None:
+    """Refuse options that were written on the command line but would not be looked at.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As a :class:`Parser` returns it.
+    names : iterable of str
+        Those that do not apply, by their attribute.
+    what : str
+        What they do not apply to.
+
+    Raises
+    ------
+    InputError
+        If any of them was written, even with its default value.
+    """
+    unused = set(names)
+    flags = [flag for name, flag in options.given.items() if name in unused]
+    if flags:
+        several = len(flags) > 1
+        named = f"{', '.join(flags[:-1])} and {flags[-1]}" if several else flags[0]
+        raise InputError(
+            f"{named} {'do' if several else 'does'} not apply to {what}: leave {'them' if several else 'it'} out"
+        )
 
 
 def _number(text: str, convert: Callable[[str], float], check: Callable[..., float], name: str) -> float:
@@ -216,11 +267,13 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
     Raises
     ------
     InputError
-        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there.
+        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there, or no estimator
+        uses it.
     ContractError
         If an estimator breaks the contract.
     """
-    from icl_estimators.estimators import check_estimator, get_all, split_specs
+    from icl_estimators.estimators import DEFAULT_SPECS, check_estimator, get_all, split_specs
+    from icl_estimators.estimators.offers import require_use
 
     specs = None if options.estimators is None else split_specs(options.estimators)
     for checkpoint in options.checkpoint or ():
@@ -231,6 +284,9 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         from icl_estimators.transformer.training import require_device
 
         require_device(device)
+    reference = getattr(options, "reference", None)  # it is computed too
+    named = [*(DEFAULT_SPECS if specs is None else specs), *(() if reference is None else (reference,))]
+    require_use(named, checkpoints=bool(options.checkpoint), device=device, dashes="--")
     made = get_all(
         specs,
         n_states=n_states,

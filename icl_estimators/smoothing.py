@@ -18,6 +18,7 @@ from icl_estimators.options import (
     level,
     make_estimators,
     progress_reports,
+    refuse_flags,
     sampling_parent,
 )
 
@@ -125,6 +126,8 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
     )
     families = () if options.families == "none" else _names(options.families, FAMILIES)
     by = _names(options.by, GROUPINGS)
+    if families and "overall" not in by:  # families are compared over all prefixes
+        refuse_flags(options, ["families"], f"--by {','.join(by)}, which leaves overall out")
     design = SmoothingDesign(study, by, families, not options.no_interventions)  # type: ignore[arg-type]
     check_folder(options.out, {"options": smoothing_options(design)}, force=options.force)
     require_writable(options.out / "figures")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from icl_estimators.chains import ChainLaw, StartLaw
-from icl_estimators.estimators import Estimator, check_estimator, expect, get_all, split_specs
+from icl_estimators.estimators import DEFAULT_SPECS, Estimator, check_estimator, expect, get_all, split_specs
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.estimators.offers import require_use
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.block_store import StudyBlocks
 from icl_estimators.experiments.checks import check_table, exact_risks
@@ -49,11 +51,13 @@ __all__ = [
     "crew_for",
     "design_options",
     "expect_study",
+    "refuse_unused",
     "run_design",
     "run_study",
     "study_estimators",
     "training_runs",
     "tuned",
+    "warn_left_out",
     "weight_files",
 ]
 
@@ -184,9 +188,15 @@ def compare(
     Raises
     ------
     InputError
-        If an option is out of its range, an estimator is unknown, or fails at each of several tries.
+        If an option is out of its range, an estimator is unknown, or fails at each of several tries; if `checkpoints`
+        or another `device` is given but no estimator uses it.
     ContractError
         If an estimator breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator of the default list does not take `states` and is left out.
 
     Examples
     --------
@@ -195,8 +205,9 @@ def compare(
     0.0
     """
     law = ChainLaw(states, concentration, start)
+    estimators = refuse_unused(estimators, reference, checkpoints=checkpoints, device=device)
     made, reference = study_estimators(
-        estimators, law, reference=reference, checkpoints=checkpoints, device=device, warn=lambda line: None
+        estimators, law, reference=reference, checkpoints=checkpoints, device=device, warn=warn_left_out
     )
     study = Study(
         estimators=made,
@@ -262,6 +273,33 @@ def study_estimators(
             _check(candidates, law)
             made += candidates
     return tuple(made), reference
+
+
+def refuse_unused(
+    estimators: Iterable[str | Estimator] | str | None, reference: str, *, checkpoints: Paths, device: str
+) -> Iterable[str | Estimator] | None:
+    """Refuse checkpoints or a device that no estimator is to use; return the estimators, specs one by one.
+
+    Raises
+    ------
+    InputError
+        If `checkpoints` or another `device` than the CPU is given, but none of the estimators and the reference takes
+        it: objects that are made already do not.
+    """
+    if estimators is None:
+        specs, items = list(DEFAULT_SPECS), None
+    else:
+        items = split_specs(estimators) if isinstance(estimators, str) else list(estimators)
+        specs = [item for item in items if isinstance(item, str)]
+    made = {item.name for item in items or () if not isinstance(item, str)}
+    specs += [] if reference in made else [reference]
+    require_use(specs, checkpoints=bool(_as_paths(checkpoints)), device=device)
+    return items
+
+
+def warn_left_out(line: str) -> None:
+    """Warn whoever called :func:`compare`, or another face of a command, that an estimator was left out."""
+    warnings.warn(line, stacklevel=5)  # this, get_all, study_estimators, compare, and its caller
 
 
 def _check(estimators: Iterable[Estimator], law: ChainLaw) -> None:

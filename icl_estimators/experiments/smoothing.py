@@ -20,10 +20,12 @@ from icl_estimators.experiments.compare import (
     crew_for,
     design_options,
     expect_study,
+    refuse_unused,
     run_design,
     study_estimators,
     training_runs,
     tuned,
+    warn_left_out,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
 from icl_estimators.experiments.interventions import (
@@ -168,9 +170,15 @@ def effective_smoothing(
     Raises
     ------
     InputError
-        If an option is out of its range or a name unknown.
+        If an option is out of its range or a name unknown; if `checkpoints` or another `device` is given but no
+        estimator uses it.
     ContractError
         If an estimator fails or breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator of the default list does not take `states` and is left out.
 
     Examples
     --------
@@ -180,8 +188,9 @@ def effective_smoothing(
     {'add-constant:0.5': 0.5, 'add-one': 1.0}
     """
     law = ChainLaw(states, concentration, start)
+    estimators = refuse_unused(estimators, "add-one", checkpoints=checkpoints, device=device)
     made, reference = study_estimators(
-        estimators, law, reference="add-one", checkpoints=checkpoints, device=device, warn=lambda line: None
+        estimators, law, reference="add-one", checkpoints=checkpoints, device=device, warn=warn_left_out
     )
     study = Study(
         estimators=made,
