@@ -235,3 +235,8 @@ def test_labels_are_unknown_to_the_estimators(capsys: pytest.CaptureFixture[str]
     letters = run(capsys, "ABACA", "--csv")
     digits = run(capsys, "01020", "--csv")
     assert digits == letters.replace(",A,", ",0,").replace(",B,", ",1,").replace(",C,", ",2,")
+
+
+def test_a_checkpoint_that_nobody_reads_is_refused(refused: Callable[..., str]) -> None:
+    line = refused(main, "ABA", "--estimators", "bigram", "--checkpoint", __file__)
+    assert line.startswith("predict: --checkpoint is for transformer, which is not among the named estimators (bigram)")

@@ -49,7 +49,7 @@ def require_use(specs: Iterable[str] | None, *, checkpoints: bool, device: str, 
     device : str
         The device that is asked for; the CPU is always used.
     dashes : str
-        What stands before the names of flags, if they are flags.
+        ``--`` if they are given as flags; they are called so in messages.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def require_use(specs: Iterable[str] | None, *, checkpoints: bool, device: str, 
     named = list(DEFAULT_SPECS if specs is None else specs)
     those = f"which is not among the named estimators ({', '.join(named) or 'none'}): name it too, or leave"
     if checkpoints and not any(parse_spec(spec).head == "transformer" for spec in named):
-        flag = f"{dashes}checkpoint" if dashes else "checkpoints"
-        raise InputError(f"{flag} is for transformer, {those} {flag} out")
+        flag, verb = ("--checkpoint", "is") if dashes else ("checkpoints", "are")
+        raise InputError(f"{flag} {verb} for transformer, {those} {flag} out")
     if device != "cpu" and not any(takes(spec, "device") for spec in named):
         raise InputError(f"{dashes}device {device} is for transformer, {those} {dashes}device out")

@@ -291,7 +291,11 @@ def refuse_unused(
     else:
         items = split_specs(estimators) if isinstance(estimators, str) else list(estimators)
         specs = [item for item in items if isinstance(item, str)]
-    made = {item.name for item in items or () if not isinstance(item, str)}
+    if device != "cpu":
+        from icl_estimators.transformer.training import require_device
+
+        require_device(device)
+    made = {getattr(item, "name", None) for item in items or ()}
     specs += [] if reference in made else [reference]
     require_use(specs, checkpoints=bool(_as_paths(checkpoints)), device=device)
     return items
