@@ -70,8 +70,8 @@ class Parser(argparse.ArgumentParser):
         namespace = argparse.Namespace() if namespace is None else namespace
         flags: dict[str, str] = {}
         for action in self._actions:
-            if action.dest != argparse.SUPPRESS and action.default is not argparse.SUPPRESS:
-                flags.setdefault(action.dest, (action.option_strings or [action.dest])[-1])
+            if action.option_strings and action.default is not argparse.SUPPRESS:
+                flags.setdefault(action.dest, max(action.option_strings, key=len))
                 if not hasattr(namespace, action.dest):  # None, which a repeated option begins a list from
                     setattr(namespace, action.dest, None)
         parsed: Any = super().parse_args(args, namespace)

@@ -56,7 +56,7 @@ def test_a_checkpoint_is_for_a_transformer() -> None:
 def test_a_device_is_for_what_takes_one(module: str) -> None:
     require_use(["bigram", f"{module}:Rule"], checkpoints=False, device="cuda")
     require_use(None, checkpoints=False, device="cuda")
-    with pytest.raises(InputError, match="^device cuda is for transformer, which is not among"):
+    with pytest.raises(InputError, match=r"^device cuda is for transformer, which is not among"):
         require_use(["bigram"], checkpoints=False, device="cuda")
-    with pytest.raises(InputError, match="^--device cuda is for .* leave --device out"):
+    with pytest.raises(InputError, match=r"^--device cuda is for .* leave --device out"):
         require_use([], checkpoints=False, device="cuda", dashes="--")
