@@ -291,7 +291,7 @@ def test_what_says_nothing_about_observed_data_is_refused(
 def test_a_checkpoint_without_a_transformer_is_refused(refused: Refused, data: list[str], tmp_path: Path) -> None:
     weights = ["--checkpoint", str(shipped_checkpoint(3)), "--out", str(tmp_path / "out")]
     line = refused(main, *data, *weights, "--estimators", "add-one,bigram")
-    assert "--checkpoint is for transformer, which is not among the named estimators (add-one, bigram, add-one" in line
+    assert "--checkpoint is for transformer, which is not among the named estimators (add-one, bigram)" in line
     assert not (tmp_path / "out").exists()
 
 

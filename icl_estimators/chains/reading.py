@@ -47,7 +47,8 @@ def read_sequences(path: str | Path, *, delimiter: str | None = None, characters
     - the labels of the first line differ from each other and come nowhere else (a header);
     - in three lines or more, the labels of the first column, or of any where all lines are equally long, differ from
       each other and come nowhere else (names of rows, dates, measurements);
-    - all lines are equally long, and some columns that vary hold numbers alone, others none;
+    - all lines are equally long, and some columns that vary hold numbers alone, others none; or in three lines or more,
+      a first line without numbers stands above a column of them;
     - there are more than a dozen labels, all numbers, some with decimals, and most occur once (measurements).
 
     Parameters
@@ -262,6 +263,11 @@ def _refuse_tables(path: Path, rows: list[Row]) -> None:
     varying = [(position, column) for position, column in enumerate(columns, start=1) if len(set(column)) > 1]
     numbers = [position for position, column in varying if all(map(_is_number, column))]
     words = [position for position, column in varying if not any(map(_is_number, column))]
+    titled = [column for column in columns if len(rows) >= 3 and all(map(_is_number, column[1:]))]
+    if rectangular and titled and not any(map(_is_number, first)):
+        raise InputError(
+            f"{path}, line {number} looks like the header of a table ({titled[0][0]} above numbers): {mend}"
+        )
     if rectangular and numbers and words:
         raise InputError(f"{path} looks like a table: column {numbers[0]} has numbers, column {words[0]} words: {mend}")
     once = sum(count == 1 for count in counts.values())

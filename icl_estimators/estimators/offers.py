@@ -61,7 +61,7 @@ def require_use(specs: Iterable[str] | None, *, checkpoints: bool, device: str, 
     --------
     >>> require_use(["add-one", "transformer"], checkpoints=True, device="cpu")
     """
-    named = list(DEFAULT_SPECS if specs is None else specs)
+    named = list(dict.fromkeys(DEFAULT_SPECS if specs is None else specs))
     those = f"which is not among the named estimators ({', '.join(named) or 'none'}): name it too, or leave"
     if checkpoints and not any(parse_spec(spec).head == "transformer" for spec in named):
         flag, verb = ("--checkpoint", "is") if dashes else ("checkpoints", "are")

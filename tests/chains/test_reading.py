@@ -149,6 +149,7 @@ REFUSED = [
     ("weather\nsun rain sun\nrain sun\n", r"line 1 looks like the header of a table \(weather come"),
     ("a\tb\tc\td\n1\t2\t3\t4\n", r"\(a, b, c, … come nowhere else\)"),
     (",state\n0,sun\n1,rain\n", "line 1 has an empty label"),
+    ("year,sun\n1950,sun\n1950,rain\n", r"line 1 looks like the header of a table \(year above numbers\)"),
     ("s1 A B A\ns2 B B\ns3 A\n", r"the labels of column 1 \(s1, s2, s3\) come nowhere else"),
     ("sun,0.1\nsun,0.2\nrain,0.3\n", r"the labels of column 2 \(0\.1, 0\.2, 0\.3\) come nowhere else"),
     ("1,sun\n1,rain\n2,rain\n2,sun\n", "column 1 has numbers, column 2 words"),
