@@ -514,7 +514,7 @@ def test_sequences_may_come_from_a_pipe(tmp_path: Path) -> None:
         ["--states", "6", "--concentration", "0.001"],
         ["--concentration", "100", "--decomposition-chains", "2", "--decomposition-sequences", "2"],
         ["--start", "stationary", "--concentration", "0.01"],
-        ["--length", "300", "--chains", "4", "--decomposition-chains", "2"],
+        ["--length", "300", "--chains", "4", "--decomposition-chains", "2", "--decomposition-sequences", "4"],
         ["--reference", "construction"],
         ["--reference", "add-constant:1.50", "--level", "0.999999"],
         ["--seed", str(2**64)],
