@@ -24,6 +24,7 @@ from icl_estimators.options import (
     level,
     make_estimators,
     progress_reports,
+    refuse_flags,
     report_formats,
     sampling_parent,
 )
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from icl_estimators.experiments.compare import Comparison
 
 __all__ = ["main"]
+
+# What observed data have a use for; a flag that is not here says something about chains, blocks or processes.
+_OF_OBSERVED = frozenset(
+    {"estimators", "checkpoint", "reference", "level", "length", "states", "concentration", "device", "sequences"}
+    | {"delimiter", "characters", "dataset", "out", "force", "report", "no_report", "quiet"}
+)
 
 
 def _parser() -> Parser:
@@ -64,6 +71,17 @@ def _parser() -> Parser:
         "--sequences", metavar="FILE", help="observed sequences instead of chains: a text file, one a line"
     )
     data.add_argument("--dataset", metavar="NAME", help="an observed series that ships with a library: elnino")
+    labels = parser.add_mutually_exclusive_group()
+    labels.add_argument(
+        "--delimiter",
+        type=_delimiter,
+        metavar="CHAR",
+        help="what separates the labels of --sequences; tab and space may be written so (default: commas, semicolons, "
+        "tabs or white space, whichever the file has)",
+    )
+    labels.add_argument(
+        "--characters", action="store_true", help="each character of --sequences is a state, as in ABACABA"
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
     )
@@ -82,6 +100,10 @@ def _parser() -> Parser:
     return parser
 
 
+def _delimiter(text: str) -> str:
+    return {"tab": "\t", r"\t": "\t", "space": " "}.get(text, text)
+
+
 @command
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a comparison and write its folder; return the exit status."""
@@ -93,13 +115,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str], held: ExitStack) -> int:
     options = _parser().parse_args(arguments)
     observed = options.sequences is not None or options.dataset is not None
+    _refuse_what_does_not_apply(options)
     if options.report:
         from icl_estimators.reporting.convert import require_packages
 
         require_packages(options.report)  # before the work, not after it
     began = time.perf_counter()
-    if options.resume and observed:
-        raise InputError("--resume goes on with simulated studies; observed sequences take no time: leave it out")
     result, inputs = _observed(options, held) if observed else _simulated(options, held)
     if result is None:
         if not options.quiet:
@@ -124,6 +145,15 @@ def _main(arguments: list[str], held: ExitStack) -> int:
         for line in listed(paths):
             print(f"  {line}")
     return 0
+
+
+def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
+    if options.sequences is not None or options.dataset is not None:
+        refuse_flags(options, options.given.keys() - _OF_OBSERVED, "observed sequences")
+    if options.sequences is None:
+        refuse_flags(options, ["delimiter", "characters"], "anything but --sequences")
+    if options.decomposition_chains == 0:
+        refuse_flags(options, ["decomposition_sequences"], "--decomposition-chains 0")
 
 
 def _report(options: argparse.Namespace) -> list[Path]:
@@ -207,6 +237,7 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
     from icl_estimators.chains import read_sequences
     from icl_estimators.chains.observed import dataset
     from icl_estimators.estimators import split_specs, stated_tolerances, tolerance_lines
+    from icl_estimators.estimators.offers import takes
     from icl_estimators.estimators.registry import parse_spec
     from icl_estimators.experiments.compare import Comparison, weight_files
     from icl_estimators.experiments.executors import one_thread
@@ -216,12 +247,17 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
     from icl_estimators.experiments.observed_tables import observed_tables, with_reference
     from icl_estimators.files import sha256
 
-    data = read_sequences(options.sequences) if options.sequences else dataset(options.dataset)
+    if options.sequences is not None:
+        data = read_sequences(options.sequences, delimiter=options.delimiter, characters=options.characters)
+    else:
+        data = dataset(options.dataset)
     if options.states not in (None, data.n_states):
         raise InputError(f"{data.name} has {data.n_states} states, not {options.states}: leave --states out")
     named = [] if options.estimators is None else split_specs(options.estimators)
     if options.concentration is None and any(parse_spec(spec).head == "bayes" for spec in (*named, options.reference)):
         raise InputError("bayes needs --concentration on observed sequences: their prior is not known")
+    if not any(takes(spec, "concentration") for spec in (*named, options.reference)):
+        refuse_flags(options, ["concentration"], "observed sequences without bayes among the estimators")
     estimators, reference = with_reference(
         make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0),
         options.reference,
@@ -255,10 +291,15 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
     check_folder(options.out, {"options": design, "identity": identity}, force=options.force)
     for line in (*tolerance_lines(tolerances), *unchecked_line(estimators, data, window)):
         _warn(line)
+    if not options.quiet:
+        _warn(data.described())
     with one_thread():
         tables = observed_tables(estimators, data, reference=reference, window=window, level=options.level)
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
-    return Comparison(tables, {"options": design, "identity": identity}), [*inputs, *weights.values()]
+    return Comparison(tables, {"options": design, "identity": identity, "data": data.record}), [
+        *inputs,
+        *weights.values(),
+    ]
 
 
 def _digest(data: ObservedSequences) -> str:

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -35,6 +35,7 @@ __all__ = [
     "make_estimators",
     "natural",
     "progress_reports",
+    "refuse_flags",
     "report_formats",
     "sampling_parent",
 ]
@@ -88,12 +89,35 @@ class _Version(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line, raised as :class:`InputError`."""
+    """An argument parser whose complaints are one line, raised as :class:`InputError`.
+
+    What it returns has an attribute ``given``, the names of the options that were written on the command line with
+    the flag of each, so that a command can tell ``--seed 0`` from no seed and refuse what does not apply.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
         if self.add_help:  # not a parent of other parsers
             self.add_argument("--version", action=_Version, help="print the version and leave")
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> Any:
+        """Parse, and note in ``given`` which options were written."""
+        namespace = argparse.Namespace() if namespace is None else namespace
+        flags: dict[str, str] = {}
+        for action in self._actions:
+            if action.option_strings and action.default is not argparse.SUPPRESS:
+                flags.setdefault(action.dest, max(action.option_strings, key=len))
+                if not hasattr(namespace, action.dest):  # None, which a repeated option begins a list from
+                    setattr(namespace, action.dest, None)
+        parsed: Any = super().parse_args(args, namespace)
+        # No option of ours takes None for a value, so that what still is None was not written.
+        parsed.given = {name: flag for name, flag in flags.items() if getattr(parsed, name) is not None}
+        for name in flags:
+            if name not in parsed.given:
+                setattr(parsed, name, self.get_default(name))
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving the process."""
@@ -158,6 +182,33 @@ def _terminable() -> Iterator[None]:
 def _drop_output() -> None:
     """Keep the interpreter from failing once more when it flushes standard output at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def refuse_flags(options: argparse.Namespace, names: Iterable[str], what: str) -> None:
+    """Refuse options that were written on the command line but would not be looked at.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As a :class:`Parser` returns it.
+    names : iterable of str
+        Those that do not apply, by their attribute.
+    what : str
+        What they do not apply to.
+
+    Raises
+    ------
+    InputError
+        If any of them was written, even with its default value.
+    """
+    unused = set(names)
+    flags = [flag for name, flag in options.given.items() if name in unused]
+    if flags:
+        several = len(flags) > 1
+        named = f"{', '.join(flags[:-1])} and {flags[-1]}" if several else flags[0]
+        raise InputError(
+            f"{named} {'do' if several else 'does'} not apply to {what}: leave {'them' if several else 'it'} out"
+        )
 
 
 def _number(text: str, convert: Callable[[str], float], check: Callable[..., float], name: str) -> float:
@@ -278,11 +329,13 @@ def make_estimators(
     Raises
     ------
     InputError
-        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there.
+        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there, or no estimator
+        uses it.
     ContractError
         If an estimator breaks the contract.
     """
-    from icl_estimators.estimators import get_all, split_specs
+    from icl_estimators.estimators import DEFAULT_SPECS, get_all, split_specs
+    from icl_estimators.estimators.offers import require_use
     from icl_estimators.estimators.training_runs import label_checkpoints
 
     specs = None if options.estimators is None else split_specs(options.estimators)
@@ -294,6 +347,9 @@ def make_estimators(
         from icl_estimators.transformer.device import require_device
 
         require_device(device)
+    reference = getattr(options, "reference", None)  # it is computed too
+    named = [*(DEFAULT_SPECS if specs is None else specs), *(() if reference is None else (reference,))]
+    require_use(named, checkpoints=bool(options.checkpoint), device=device, dashes="--")
     made = get_all(
         specs,
         n_states=n_states,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import sys
 from collections.abc import Sequence
 
@@ -29,8 +28,8 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "prompt",
-        help="a character a token, or labels separated by commas or spaces: 'sun,rain,sun' (after -- if it begins "
-        "with a dash)",
+        help="a character a token, or labels separated by commas, semicolons or spaces: 'sun,rain,sun' (after -- if it "
+        "begins with a dash)",
     )
     parser.add_argument(
         "--order",
@@ -47,7 +46,8 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     Parameters
     ----------
     prompt : str
-        Labels separated by commas or white space, or else one label a character.
+        Labels separated by commas, semicolons, tabs or white space, or else one label a character. A prompt that is
+        one word is one label if `order` has it.
     order : str, optional
         The states, written likewise.
 
@@ -60,38 +60,42 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     Raises
     ------
     InputError
-        If the prompt is empty, has an empty label, meets only one state and `order` names no others, or meets a
-        state that `order` lacks; or if `order` has an empty or repeated label.
+        If the prompt is empty, has an empty or quoted label or two separators, meets only one state and `order` names
+        no others, or meets a state that `order` lacks; or if `order` has an empty or repeated label.
 
     Examples
     --------
     >>> read_prompt("ABA")
     (['A', 'B', 'A'], ('A', 'B'))
     """
-    tokens = _labels(prompt)
+    ordered = None if order is None else tuple(_labels(order, f"--order {order!r}"))
+    if ordered is not None and (not ordered or len(set(ordered)) < len(ordered)):
+        raise InputError(f"--order {order!r} has an empty or repeated label: name each state once")
+    word = prompt.strip()
+    tokens = [word] if ordered is not None and word in ordered else _labels(prompt, f"the prompt {prompt!r}")
     if not tokens:
         raise InputError("the prompt is empty: give at least one token, as in ABACABADA")
-    if "" in tokens:
-        raise InputError(f"the prompt {prompt!r} has an empty label: put one label between commas")
-    if order is None:
-        labels = tuple(sorted(set(tokens)))
-    else:
-        labels = tuple(_labels(order))
-        if not labels or "" in labels or len(set(labels)) < len(labels):
-            raise InputError(f"--order {order!r} has an empty or repeated label: name each state once")
-        missing = [token for token in dict.fromkeys(tokens) if token not in labels]
-        if missing:
-            raise InputError(f"the prompt has {missing[0]!r}, which --order {order!r} lacks: add it there")
+    labels = tuple(sorted(set(tokens))) if ordered is None else ordered
+    missing = [token for token in dict.fromkeys(tokens) if token not in labels]
+    if missing:
+        raise InputError(f"the prompt has {missing[0]!r}, which --order {order!r} lacks: add it there")
     if len(labels) < 2:
         raise InputError(f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B")
     return tokens, labels
 
 
-def _labels(text: str) -> list[str]:
+def _labels(text: str, place: str) -> list[str]:
+    from icl_estimators.chains.reading import find_separator, split_labels
+
     text = text.strip()
-    if "," in text:
-        return [part.strip() for part in text.split(",")]
-    return text.split() if re.search(r"\s", text) else list(text)
+    separator = find_separator(text, place)
+    if separator is None:
+        return list(text)
+    labels = split_labels(text, separator, place)
+    for label in labels:
+        if len(label.split()) > 1 and set(label.split()) & set(labels):
+            raise InputError(f"{place}: {label!r} has white space within: separate labels in one way")
+    return labels
 
 
 @command

@@ -20,6 +20,7 @@ from icl_estimators.options import (
     level,
     make_estimators,
     progress_reports,
+    refuse_flags,
     sampling_parent,
 )
 
@@ -119,6 +120,10 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
         warn=lambda line: print(line, file=sys.stderr),
         length=options.length,
     )
+    families = () if options.families == "none" else _names(options.families, FAMILIES)
+    by = _names(options.by, GROUPINGS)
+    if families and "overall" not in by:  # families are compared over all prefixes
+        refuse_flags(options, ["families"], f"--by {','.join(by)}, which leaves overall out")
     design = smoothing_design(
         made,
         reference=reference,
@@ -128,8 +133,8 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
         sequences_per_chain=options.sequences_per_chain,
         seed=options.seed,
         level=options.level,
-        by=_names(options.by, GROUPINGS),  # type: ignore[arg-type]
-        families=() if options.families == "none" else _names(options.families, FAMILIES),
+        by=by,  # type: ignore[arg-type]
+        families=families,
         interventions=not options.no_interventions,
     )
     record = {"options": smoothing_options(design), "identity": study_identity(made)}

@@ -95,6 +95,7 @@ def test_by_default_everything_that_takes_k_is_compared(capsys: pytest.CaptureFi
         (["--estimators", "os:getcwd"], "lacks one of name, n_states, predict_proba"),
         (["--checkpoint", "absent.safetensors"], "no such checkpoint: absent.safetensors (give a .safe"),
         (["--checkpoint", "."], "no such checkpoint: . (give a .safetensors file)"),
+        (["--checkpoint", __file__], "--checkpoint is for transformer, which is not among the named estimators (bigr"),
         (["--context-length", "13"], "has 1,594,323 prefixes, more than the 1,000,000 "),
         (["--context-length", "1000000"], "the largest context length that fits is 12"),
         (["--states", "1000001"], "too many for exact risk"),

@@ -15,7 +15,15 @@ from pathlib import Path
 import pytest
 
 from icl_estimators import options
-from icl_estimators.options import Interrupted, Parser, Terminated, command, estimator_parent, make_estimators
+from icl_estimators.options import (
+    Interrupted,
+    Parser,
+    Terminated,
+    command,
+    estimator_parent,
+    make_estimators,
+    refuse_flags,
+)
 from icl_estimators.validation import InputError
 
 
@@ -187,6 +195,43 @@ def test_options_are_not_abbreviated() -> None:
     parser.add_argument("--value")
     with pytest.raises(InputError, match=r"unrecognized arguments: --val=3 \(--help lists the options\)"):
         parser.parse_args(["--val=3"])
+
+
+def test_it_is_known_what_was_written() -> None:
+    parser = Parser()
+    parser.add_argument("--seed", type=options.natural, default=0)
+    parser.add_argument("--jobs", "-j", type=int, default=2)
+    parser.add_argument("--file", action="append")
+    parser.add_argument("--few", nargs="+", default=[1])
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--start", choices=["a", "b"], default="a")
+    parser.add_argument("prompt", nargs="?", default="none")
+    nothing = parser.parse_args([])
+    assert nothing.given == {}
+    defaults = (nothing.seed, nothing.jobs, nothing.file, nothing.few, nothing.quiet, nothing.start, nothing.prompt)
+    assert defaults == (0, 2, None, [1], False, "a", "none")
+    written = parser.parse_args(["--seed", "0", "--file", "x", "--file", "y", "--quiet", "--start", "a", "p"])
+    assert written.given == {"seed": "--seed", "file": "--file", "quiet": "--quiet", "start": "--start"}
+    assert (written.file, written.jobs, written.few) == (["x", "y"], 2, [1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seed", "0"], "--seed does not apply to toys: leave it out"),
+        (["--seed=1", "--jobs=1"], "--seed and --jobs do not apply to toys: leave them out"),
+        (["--quiet", "--jobs=1", "--seed=1"], "--seed, --jobs and --quiet do not apply to toys: leave them out"),
+    ],
+)
+def test_what_does_not_apply_is_refused_if_it_was_written(arguments: list[str], message: str) -> None:
+    parser = Parser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--quiet", action="store_true")
+    refuse_flags(parser.parse_args([]), ["seed", "jobs", "quiet"], "toys")
+    refuse_flags(parser.parse_args(arguments), [], "toys")
+    with pytest.raises(InputError, match=f"^{message}$"):
+        refuse_flags(parser.parse_args(arguments), ["jobs", "seed", "quiet", "other"], "toys")
 
 
 def chosen(*arguments: str) -> argparse.Namespace:

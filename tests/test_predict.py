@@ -75,7 +75,9 @@ def test_a_csv_quotes_what_it_must(capsys: pytest.CaptureFixture[str]) -> None:
         ("ABA", None, "A B A", "A B"),
         ("  BA\n", None, "B A", "A B"),
         ("sun,rain, sun", None, "sun rain sun", "rain sun"),
-        ("sun rain\tsun", None, "sun rain sun", "rain sun"),
+        ("sun;rain; sun", None, "sun rain sun", "rain sun"),
+        ("sun\train\tsun", None, "sun rain sun", "rain sun"),
+        ("sun", "rain,sun", "sun", "rain sun"),
         ("10 9 10", None, "10 9 10", "10 9"),
         ("-A-", None, "- A -", "- A"),
         ("日本日", None, "日 本 日", "日 本"),
@@ -83,7 +85,7 @@ def test_a_csv_quotes_what_it_must(capsys: pytest.CaptureFixture[str]) -> None:
         ("aA", None, "a A", "A a"),
         ("ABA", "C,B,A", "A B A", "C B A"),
         ("ABA", "CBA", "A B A", "C B A"),
-        ("ABA", " C B\tA ", "A B A", "C B A"),
+        ("ABA", " C B  A ", "A B A", "C B A"),
         ("A", "A,B", "A", "A B"),
         ("sun,rain", "rain, snow ,sun", "sun rain", "rain snow sun"),
     ],
@@ -105,6 +107,16 @@ def test_every_spelling_of_a_prompt_is_the_same(tokens: list[str]) -> None:
         ("", None, "the prompt is empty: give at least one token, as in ABACABADA"),
         (" \t", None, "the prompt is empty"),
         ("", "A,B", "the prompt is empty"),
+        (
+            "sun rain\tsun",
+            None,
+            "the prompt 'sun rain\\tsun': 'sun rain' has white space within: separate labels in one",
+        ),
+        ("sun,rain sun", None, "the prompt 'sun,rain sun': 'rain sun' has white space within"),
+        ("sun,rain;sun", None, "the prompt 'sun,rain;sun': commas and semicolons both occur"),
+        ('"A","B"', None, """the prompt '"A","B"': "A" is quoted"""),
+        ("[0, 1]", None, "the prompt '[0, 1]': [0 looks like a part of a list"),
+        ("ABA", "A,B;C", "--order 'A,B;C': commas and semicolons both occur"),
         ("A,,B", None, "the prompt 'A,,B' has an empty label: put one label between commas"),
         ("A,B,", None, "the prompt 'A,B,' has an empty label"),
         (",", None, "the prompt ',' has an empty label"),
@@ -113,7 +125,7 @@ def test_every_spelling_of_a_prompt_is_the_same(tokens: list[str]) -> None:
         ("ABA", "A,C", "the prompt has 'B', which --order 'A,C' lacks: add it there"),
         ("sun,rain", "sun", "the prompt has 'sun', which --order 'sun' lacks"),
         ("ABA", "A,B,A", "--order 'A,B,A' has an empty or repeated label: name each state once"),
-        ("ABA", "A,,B", "--order 'A,,B' has an empty or repeated label"),
+        ("ABA", "A,,B", "--order 'A,,B' has an empty label"),
         ("ABA", "", "--order '' has an empty or repeated label"),
     ],
 )
@@ -223,3 +235,8 @@ def test_labels_are_unknown_to_the_estimators(capsys: pytest.CaptureFixture[str]
     letters = run(capsys, "ABACA", "--csv")
     digits = run(capsys, "01020", "--csv")
     assert digits == letters.replace(",A,", ",0,").replace(",B,", ",1,").replace(",C,", ",2,")
+
+
+def test_a_checkpoint_that_nobody_reads_is_refused(refused: Callable[..., str]) -> None:
+    line = refused(main, "ABA", "--estimators", "bigram", "--checkpoint", __file__)
+    assert line.startswith("predict: --checkpoint is for transformer, which is not among the named estimators (bigram)")

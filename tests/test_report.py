@@ -80,7 +80,7 @@ def test_observed_sequences_make_a_report(tmp_path: Path) -> None:
     sequences.write_text("ABÜABABÜÜABAB\nABABABÜÜÜABA\nÜÜABABBBAB\n", encoding="utf-8")
     out = tmp_path / "out"
     rules = ["--estimators", "add-one,bigram,uniform"]
-    assert evaluate.main(["--sequences", str(sequences), *rules, "--out", str(out), "--quiet"]) == 0
+    assert evaluate.main(["--sequences", str(sequences), "--characters", *rules, "--out", str(out), "--quiet"]) == 0
     text = (out / "report.md").read_text(encoding="utf-8")
     assert "**Least log loss.** `add-one`" in text
     assert "3 states (A, B, Ü)" in text

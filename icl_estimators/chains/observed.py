@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.validation import InputError
 
-__all__ = ["ObservedSequences", "DATASETS", "dataset", "elnino", "read_sequences"]
+__all__ = ["ObservedSequences", "DATASETS", "dataset", "elnino"]
+
+_NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,14 @@ class ObservedSequences:
         The states' names; state k is ``labels[k]``.
     sequences : tuple of ndarray of int64, each of shape (L,)
         A sequence of L tokens gives L − 1 predictions to score.
+    form : str
+        How labels were told apart, in words; empty where nothing was read from a file.
     """
 
     name: str
     labels: tuple[str, ...]
     sequences: tuple[NDArray[np.int64], ...]
+    form: str = ""
 
     @property
     def n_states(self) -> int:
@@ -42,6 +45,38 @@ class ObservedSequences:
     def n_predictions(self) -> int:
         """How many tokens are predicted: Σ (L − 1)."""
         return sum(len(sequence) - 1 for sequence in self.sequences)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was read, as plain values: the states, and how many sequences of which lengths."""
+        lengths = [len(sequence) for sequence in self.sequences]
+        return {
+            "name": self.name,
+            "form": self.form,
+            "n_states": self.n_states,
+            "labels": list(self.labels),
+            "n_sequences": len(lengths),
+            "shortest": min(lengths),
+            "longest": max(lengths),
+            "n_predictions": self.n_predictions,
+        }
+
+    def described(self) -> str:
+        """Say in one line what was read.
+
+        Examples
+        --------
+        >>> elnino().described()
+        'read elnino: 3 states (La Niña, neutral, El Niño), 1 sequence of 732 tokens, 731 predictions'
+        """
+        n_met, n_sequences = len(self.labels), len(self.sequences)
+        names = ", ".join(self.labels[:_NAMES_SHOWN]) + (", …" if n_met > _NAMES_SHOWN else "")
+        states = f"{n_met:,} states ({names})" if n_met > 1 else f"1 state ({names}), taken for one of 2"
+        shortest, longest = self.record["shortest"], self.record["longest"]
+        lengths = f"{shortest:,} to {longest:,}" if shortest < longest else f"{longest:,}"
+        sequences = f"{n_sequences:,} sequence{'s' if n_sequences > 1 else ''} of {lengths} tokens"
+        form = f"; {self.form}" if self.form else ""
+        return f"read {self.name}: {states}, {sequences}, {self.n_predictions:,} predictions{form}"
 
 
 def elnino() -> ObservedSequences:
@@ -82,52 +117,3 @@ def dataset(name: str) -> ObservedSequences:
         return DATASETS[name]()
     except KeyError:
         raise InputError(f"unknown dataset {name!r}: choose from {', '.join(sorted(DATASETS))}") from None
-
-
-def read_sequences(path: str | Path) -> ObservedSequences:
-    """Read one sequence a line from a UTF-8 text file.
-
-    Labels are separated by commas or white space; a line with neither is read character by character.
-    Empty lines are skipped. States are numbered in the labels' sorted order (by number where all are numbers).
-
-    Raises
-    ------
-    InputError
-        If the file is missing, is no UTF-8 text, holds an empty label, or has no sequence of two tokens.
-    """
-    path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise InputError(f"no such file: {path} (give a text file with one sequence a line)") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text: save it as UTF-8, one sequence a line") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    split: list[list[str]] = []
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if not text:
-            continue
-        if "," in text:
-            words = [word.strip() for word in text.split(",")]
-        else:
-            words = text.split() if re.search(r"\s", text) else list(text)
-        if "" in words:
-            raise InputError(f"{path}, line {number}: an empty label: put one label between commas")
-        split.append(words)
-    if not any(len(words) > 1 for words in split):
-        raise InputError(f"{path} has no sequence of two or more tokens, so there is nothing to predict")
-    labels = _in_order({word for words in split for word in words})
-    index = {label: k for k, label in enumerate(labels)}
-    sequences = tuple(np.array([index[word] for word in words], dtype=np.int64) for words in split)
-    return ObservedSequences(path.name, tuple(labels), sequences)
-
-
-def _in_order(labels: set[str]) -> list[str]:
-    by_text = sorted(labels)  # first, so that the order never hangs on the set's
-    try:
-        numbers = {label: float(label) for label in labels}
-    except ValueError:
-        return by_text
-    return by_text if any(map(math.isnan, numbers.values())) else sorted(by_text, key=numbers.__getitem__)

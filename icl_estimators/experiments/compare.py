@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 from icl_estimators.chains import ChainLaw, StartLaw
 from icl_estimators.estimators import (
     CHECK_LENGTH,
+    DEFAULT_SPECS,
     Estimator,
     check_estimator,
     expect,
@@ -23,6 +25,7 @@ from icl_estimators.estimators import (
     tolerance_lines,
 )
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.estimators.offers import require_use
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.block_store import StudyBlocks
@@ -62,10 +65,12 @@ __all__ = [
     "crew_for",
     "design_options",
     "expect_study",
+    "refuse_unused",
     "run_design",
     "run_study",
     "study_estimators",
     "tuned",
+    "warn_left_out",
     "weight_files",
 ]
 
@@ -200,9 +205,15 @@ def compare(
     InputError
         If an option is out of its range, an estimator is unknown, or fails at each of several tries; or if several
         jobs are asked for where they cannot start: in a worker process, which is what importing a module does that
-        calls this at its top level, or in a program that was read from standard input.
+        calls this at its top level, or in a program that was read from standard input; if `checkpoints` or another
+        `device` is given but no estimator uses it.
     ContractError
         If an estimator breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator of the default list does not take `states` and is left out.
 
     Examples
     --------
@@ -212,13 +223,14 @@ def compare(
     """
     refuse_in_worker(jobs)
     law = ChainLaw(states, concentration, start)
+    estimators = refuse_unused(estimators, reference, checkpoints=checkpoints, device=device)
     made, reference = study_estimators(
         estimators,
         law,
         reference=reference,
         checkpoints=checkpoints,
         device=device,
-        warn=lambda line: None,
+        warn=warn_left_out,
         length=length,
     )
     study = Study(
@@ -291,6 +303,37 @@ def study_estimators(
     for line in tolerance_lines(stated_tolerances(made)):
         warn(line)
     return tuple(made), reference
+
+
+def refuse_unused(
+    estimators: Iterable[str | Estimator] | str | None, reference: str, *, checkpoints: Paths, device: str
+) -> Iterable[str | Estimator] | None:
+    """Refuse checkpoints or a device that no estimator is to use; return the estimators, specs one by one.
+
+    Raises
+    ------
+    InputError
+        If `checkpoints` or another `device` than the CPU is given, but none of the estimators and the reference takes
+        it: objects that are made already do not.
+    """
+    if estimators is None:
+        specs, items = list(DEFAULT_SPECS), None
+    else:
+        items = split_specs(estimators) if isinstance(estimators, str) else list(estimators)
+        specs = [item for item in items if isinstance(item, str)]
+    if device != "cpu":
+        from icl_estimators.transformer.device import require_device
+
+        require_device(device)
+    made = {getattr(item, "name", None) for item in items or ()}
+    specs += [] if reference in made else [reference]
+    require_use(specs, checkpoints=bool(_as_paths(checkpoints)), device=device)
+    return items
+
+
+def warn_left_out(line: str) -> None:
+    """Warn whoever called :func:`compare`, or another face of a command, that an estimator was left out."""
+    warnings.warn(line, stacklevel=5)  # this, get_all, study_estimators, compare, and its caller
 
 
 def _check(estimators: Iterable[Estimator], law: ChainLaw, length: int) -> None:

@@ -20,9 +20,11 @@ from icl_estimators.experiments.compare import (
     crew_for,
     design_options,
     expect_study,
+    refuse_unused,
     run_design,
     study_estimators,
     tuned,
+    warn_left_out,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
 from icl_estimators.experiments.identity import study_identity
@@ -170,9 +172,15 @@ def effective_smoothing(
     Raises
     ------
     InputError
-        If an option is out of its range or a name unknown.
+        If an option is out of its range or a name unknown; if `checkpoints` or another `device` is given but no
+        estimator uses it.
     ContractError
         If an estimator fails or breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator of the default list does not take `states` and is left out.
 
     Examples
     --------
@@ -183,13 +191,14 @@ def effective_smoothing(
     """
     refuse_in_worker(jobs)
     law = ChainLaw(states, concentration, start)
+    estimators = refuse_unused(estimators, "add-one", checkpoints=checkpoints, device=device)
     made, reference = study_estimators(
         estimators,
         law,
         reference="add-one",
         checkpoints=checkpoints,
         device=device,
-        warn=lambda line: None,
+        warn=warn_left_out,
         length=length,
     )
     design = smoothing_design(

@@ -345,6 +345,12 @@ def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
         (["bigram"], {"level": 1.5}, "level must lie strictly between 0 and 1"),
         (["bigram"], {"chains": 1}, "chains must be at least 2"),
         (["bigram"], {"device": "nonsense"}, "device must be cpu or cuda, not 'nonsense'"),
+        (
+            ["bigram"],
+            {"checkpoints": "x.safetensors"},
+            r"checkpoints are for transformer, which is not among the named",
+        ),
+        ([ContractLike()], {"checkpoints": ["x"]}, r"not among the named estimators \(add-one\)"),
         ([object()], {}, "has no name"),
         ([3], {}, "3 has no name"),
         ([ContractLike()], {"states": 4}, "mine: n_states is 3, but 4 states were asked for"),
@@ -444,6 +450,16 @@ def test_the_default_list_leaves_out_what_cannot_take_the_states() -> None:
     assert len(made) == 7
     assert len(warnings) == 1
     assert warnings[0].startswith("left out: transformer: no checkpoint ships for 5 states")
+
+
+@pytest.mark.parametrize("face", [compare, effective_smoothing])
+def test_whoever_calls_is_warned_of_what_is_left_out(face: Any) -> None:
+    small = {"chains": 4, "sequences_per_chain": 1, "length": 4}
+    options = {"by": ["overall"], "families": []} if face is effective_smoothing else {"decomposition_chains": 0}
+    with pytest.warns(UserWarning, match="^left out: transformer: no checkpoint ships for 5 states") as caught:
+        result = face(states=5, **small, **options)
+    assert [warning.filename for warning in caught] == [__file__]  # where it was called
+    assert "transformer" not in result.run["options"]["estimators"]
 
 
 def test_the_default_list_is_everyone(rules: tuple[str, ...]) -> None:
