@@ -150,6 +150,7 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
     )
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.study import Study
+    from icl_estimators.experiments.tuning import gamma_tuner
     from icl_estimators.files import require_writable
 
     law = ChainLaw(
@@ -157,13 +158,15 @@ def _simulated(options: argparse.Namespace) -> tuple[Comparison | None, list[Pat
         1.0 if options.concentration is None else options.concentration,
         options.start,
     )
+    tune = gamma_tuner(law, options.length)
     made, reference = study_estimators(
-        make_estimators(options, n_states=law.n_states, concentration=law.concentration),
+        make_estimators(options, n_states=law.n_states, concentration=law.concentration, tune=tune),
         law,
         reference=options.reference,
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=_warn,
+        tune=tune,
     )
     study = Study(
         estimators=made,
@@ -200,7 +203,7 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
     from icl_estimators.chains.observed import dataset
     from icl_estimators.estimators import split_specs
     from icl_estimators.estimators.registry import parse_spec
-    from icl_estimators.experiments.compare import Comparison, weight_files
+    from icl_estimators.experiments.compare import Comparison, gamma_record, weight_files
     from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.observed import observed_risk
@@ -232,7 +235,7 @@ def _observed(options: argparse.Namespace) -> tuple[Comparison | None, list[Path
     with one_thread():
         tables = {"risk": observed_risk(estimators, data, window=window, level=options.level)}
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
-    return Comparison(tables, {"options": design}), [*inputs, *weights.values()]
+    return Comparison(tables, {"options": design, **gamma_record(estimators)}), [*inputs, *weights.values()]
 
 
 def _digest(data: ObservedSequences) -> str:

@@ -210,8 +210,16 @@ def decomposition_parent() -> Parser:
     return parent
 
 
-def make_estimators(options: argparse.Namespace, *, n_states: int, concentration: float) -> list[Estimator]:
+def make_estimators(
+    options: argparse.Namespace,
+    *,
+    n_states: int,
+    concentration: float,
+    tune: Callable[[bool], float] | None = None,
+) -> list[Estimator]:
     """Make what ``--estimators`` and ``--checkpoint`` ask for; a default that cannot take K is left out aloud.
+
+    `tune` is what ``construction-softmax:tuned`` asks for its γ, where chains have a law and a length.
 
     Raises
     ------
@@ -238,6 +246,7 @@ def make_estimators(options: argparse.Namespace, *, n_states: int, concentration
         checkpoints=options.checkpoint or (),
         warn=lambda line: print(line, file=sys.stderr),
         device=device,
+        tune=tune,
     )
     for estimator in made:
         check_estimator(estimator, n_states)

@@ -95,6 +95,7 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing, smoothing_options
     from icl_estimators.experiments.study import Study
+    from icl_estimators.experiments.tuning import gamma_tuner
     from icl_estimators.files import require_writable
     from icl_estimators.inference import FAMILIES, GROUPINGS
 
@@ -103,13 +104,15 @@ def _run(options: argparse.Namespace) -> tuple[Smoothing, list[Path]]:
         1.0 if options.concentration is None else options.concentration,
         options.start,
     )
+    tune = gamma_tuner(law, options.length)
     made, reference = study_estimators(
-        make_estimators(options, n_states=law.n_states, concentration=law.concentration),
+        make_estimators(options, n_states=law.n_states, concentration=law.concentration, tune=tune),
         law,
         reference="add-one",
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=lambda line: print(line, file=sys.stderr),
+        tune=tune,
     )
     study = Study(
         estimators=made,

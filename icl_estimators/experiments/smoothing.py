@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,10 @@ from icl_estimators.experiments.compare import (
     crew_for,
     design_options,
     expect_study,
+    gamma_record,
     run_design,
     study_estimators,
     training_runs,
-    tuned,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
 from icl_estimators.experiments.interventions import (
@@ -43,6 +43,7 @@ from icl_estimators.experiments.smoothing_summary import smoothing_text
 from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.tables import Table
+from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.inference import (
     FAMILIES,
     GROUPINGS,
@@ -181,7 +182,13 @@ def effective_smoothing(
     """
     law = ChainLaw(states, concentration, start)
     made, reference = study_estimators(
-        estimators, law, reference="add-one", checkpoints=checkpoints, device=device, warn=lambda line: None
+        estimators,
+        law,
+        reference="add-one",
+        checkpoints=checkpoints,
+        device=device,
+        warn=lambda line: None,
+        tune=gamma_tuner(law, length),
     )
     study = Study(
         estimators=made,
@@ -225,9 +232,7 @@ def run_smoothing(
     jobs = positive_int(jobs, "jobs")
     began = time.perf_counter()
     report, say = progress or (lambda what, done, total: None), notice or (lambda line: None)
-    with one_thread():
-        study, gammas = tuned(design.study)
-    design = replace(design, study=study)
+    study = design.study
     targets = intervention_targets(study) if design.interventions else ()
     families: dict[str, tuple[FamilyFit, ...]] = {}
     tables: dict[str, Table] = {}
@@ -259,7 +264,7 @@ def run_smoothing(
             tables["interventions"] = intervention_table(study, changed)
     record = {
         "options": smoothing_options(design),
-        "tuned_gamma": gammas,
+        **gamma_record(study.estimators),
         "intervened_on": [target.name for target in targets],
         "family_formulas": {name: smoothing_family(name, study.n_states).formula for name in design.families},
         "streams": ["smoothing", "tuning"],

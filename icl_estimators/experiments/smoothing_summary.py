@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from icl_estimators.experiments.tables import Cell, Table
-from icl_estimators.text import number, text_table
+from icl_estimators.text import gamma_text, number, text_table
 
 __all__ = ["SHOWN_VISITS", "pseudo_count_text", "records", "smoothing_text"]
 
@@ -40,6 +40,9 @@ def smoothing_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
         parts.append(_families_text(rows, names, run["family_formulas"]))
     if "interventions" in tables:
         parts.append(_interventions_text(records(tables["interventions"]), run["intervened_on"], level))
+    used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
+    if used:
+        parts.append(f"\n{used}")
     return "\n".join(parts)
 
 

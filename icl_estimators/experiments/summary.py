@@ -8,7 +8,7 @@ from typing import Any
 
 from icl_estimators.experiments.smoothing_summary import pseudo_count_text, records
 from icl_estimators.experiments.tables import Cell, Table
-from icl_estimators.text import number, text_table
+from icl_estimators.text import gamma_text, number, text_table
 
 __all__ = ["summary_text"]
 
@@ -19,7 +19,8 @@ _LONG_NAME = 24
 def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     """Return the summary of `tables`, made from their rows alone."""
     if "differences" not in tables:
-        return _observed_text(tables["risk"], run)
+        used = gamma_text(run.get("default_gamma", {}))
+        return _observed_text(tables["risk"], run) + (f"\n{used}" if used else "")
     options = run["options"]
     level = f"{100 * options['level']:g} %"
     risk = _index(tables["risk"], "estimate", "ci_low", "ci_high")
@@ -72,11 +73,9 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
     if acts_like:
         parts.append("\nPseudo-count α that it acts like after n_v transitions out of the current token\n" + acts_like)
-    if run.get("tuned_gamma"):
-        parts.append(
-            "\nRead-out scale γ, tuned on chains of its own: "
-            + ", ".join(f"{name} {gamma:.3f}" for name, gamma in run["tuned_gamma"].items())
-        )
+    used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
+    if used:
+        parts.append(f"\n{used}")
     return "\n".join(parts)
 
 

@@ -115,7 +115,7 @@ COLUMN_DEFINITIONS: dict[str, dict[str, str]] = {
         "weight": "share of attention; those of one query sum to 1",
     },
     "circuit": {
-        "estimator": "a trained model, or the explicit construction with the two scales that fit it best",
+        "estimator": "a trained model, or the explicit construction with the scales that fit it best: β of r1, β of G, γ",
         "matrix": "S1: layer-1 scores by token; r1, r2: score by distance in layers 1 and 2; G: layer-2 scores; "
         "direct, induction: logits from a position's own features and from those that layer 2 averages",
         "row": "from 0; rows of 2K entries are the token block, then the scratch block",
