@@ -63,8 +63,8 @@ def answer(sizes: Sizes) -> Answer:
     paragraph = (
         f"Fitted by the number of visits n~v~, the model acts like these pseudo-counts: {'; '.join(told)}. Making both "
         "heads’ attention exact ({fig:mechanism}) takes the leftover mass away and leaves the rest of the model as it "
-        "is: what smoothing remains is that of a softmax read-out at a finite scale, trained together with the attention "
-        "that was taken away. The next section fits one to exact attention."
+        "is: what smoothing remains is that of a softmax read-out at a finite scale, trained together with the "
+        "attention that was taken away. The next section fits one to exact attention."
         + (f" By the rule, {', and '.join(verdicts)}." if verdicts else "")
     )
     drawing = Drawing(

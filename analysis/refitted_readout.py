@@ -116,9 +116,9 @@ def answer(sizes: Sizes) -> Answer:
     model, kept = (interval(row.regret_nats, row.ci_low, row.ci_high) for row in frame.iloc[:2].itertuples())
     paragraph = (
         f"Exact attention under the trained read-out has a mean regret of {kept} nats over n = 1 to {sizes.length}, "
-        f"the intact model {model}, on the same {sizes.many:,} sequences. That read-out was trained together with spread "
-        "attention, so this tells only half. A read-out softmax(γf + bonus) that is fitted to exact frequencies f, on "
-        "chains of its own, has, depending on what f is where the current token was not left before: "
+        f"the intact model {model}, on the same {sizes.many:,} sequences. That read-out was trained together with "
+        "spread attention, so this tells only half. A read-out softmax(γf + bonus) that is fitted to exact frequencies "
+        "f, on chains of its own, has, depending on what f is where the current token was not left before: "
         f"{listed}. {_verdict(frame.iloc[2:])}"
     )
     return Answer("Exact attention with a read-out fitted to it", {"refitted_readout": frame}, (paragraph,))

@@ -23,8 +23,8 @@ def circuit_table(study: Study) -> tuple[Table | None, dict[str, Any]]:
 
     Matrices are centred, which changes no prediction, so that only what is identified is compared. The construction's β
     and γ are fitted by least squares to the model's matching block of G and of the induction path; r1 has a β of its
-    own at distance 1, ``beta_r1``, fitted to the model's r1 the same way. Rows and columns of 2K entries are the token block, then the scratch
-    block.
+    own at distance 1, ``beta_r1``, fitted to the model's r1 the same way. Rows and columns of
+    2K entries are the token block, then the scratch block.
     """
     rows: list[tuple[Cell, ...]] = []
     scales: dict[str, Any] = {}

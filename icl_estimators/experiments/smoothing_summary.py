@@ -128,7 +128,8 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
     if all(row is not None and not math.isnan(_real(row["difference"])) for row in exact) and exact:
         factors = [_factor(row) for row in exact if row is not None]
         text += (
-            f"\nα of the intact model over α with exact attention ({level} interval): what spread attention does\n"
+            f"\nα of the intact model over α with exact attention ({level} interval): what spread attention does,\n"
+            "under the read-out that was trained together with it\n"
             + text_table([f"n_v = {v}" for v in shown], [factors], left=0)
         )
     return text

@@ -72,7 +72,11 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
         )
     acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
     if acts_like:
-        parts.append("\nPseudo-count α that it acts like after n_v transitions out of the current token\n" + acts_like)
+        parts.append(
+            "\nPseudo-count α that it acts like after n_v transitions out of the current token, on these chains\n"
+            "(python -m icl_estimators.smoothing fits it to chains of its own: within the intervals, other digits)\n"
+            + acts_like
+        )
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
     if used:
         parts.append(f"\n{used}")
