@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -26,10 +28,11 @@ SEEDS = range(10)
 def runs(sizes: Sizes) -> pd.DataFrame:
     """Return the match masses of every shipped training run for three states, on the same sequences."""
     tables = []
+    few = replace(sizes, attention=min(sizes.attention_runs, sizes.attention))
     for seed in SEEDS:
         checkpoint = shipped_checkpoint(3, seed)
         if checkpoint is not None:
-            found = masses.attend(sizes, checkpoint)
+            found = masses.attend(few, checkpoint)
             tables.append(masses.table(f"transformer:{checkpoint.stem}", "match_mass", found.match_mass))
     return pd.concat(tables, ignore_index=True)
 
@@ -71,7 +74,8 @@ def answer(sizes: Sizes, found: AttentionQuantities, every_run: pd.DataFrame) ->
     )
     last = every_run[every_run["context_length"] == length]["estimate"]
     spread = (
-        f" Over {len(last)} training runs of the same recipe it lies between {last.min():.3f} and {last.max():.3f}."
+        f" In {len(last)} training runs of the same recipe it lies between {last.min():.3f} and {last.max():.3f}, on the "
+        f"first {min(sizes.attention_runs, sizes.attention):,} of these sequences."
         if len(last) > 1
         else ""
     )
@@ -87,7 +91,7 @@ def answer(sizes: Sizes, found: AttentionQuantities, every_run: pd.DataFrame) ->
         _figure(own, every_run, length),
         "Mean share of layer 2’s attention on positions that follow an earlier occurrence of the current token, and "
         "its chance level. Shaded: pointwise 95 % intervals over sequences, for the first training run; thin lines: "
-        "the other runs.",
+        "every run, on fewer sequences.",
         f"Line plot of the match mass against context length 1 to {length}, with its chance level. At n = {length}: "
         f"{end[0]:.3f}, chance {end_chance[0]:.3f}.",
     )

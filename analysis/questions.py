@@ -28,6 +28,8 @@ class Sizes:
         Sequences, each of a chain of its own, for KL against context length.
     attention : int
         Sequences, each of a chain of its own, for attention masses.
+    attention_runs : int
+        The first of them, which every training run reads.
     smoothing_chains, smoothing_sequences : int
         For pseudo-counts and interventions.
     length : int
@@ -41,6 +43,7 @@ class Sizes:
     few: int = 200
     many: int = 20_000
     attention: int = 20_000
+    attention_runs: int = 2_000
     smoothing_chains: int = 2_000
     smoothing_sequences: int = 10
     length: int = 100

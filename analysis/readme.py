@@ -182,7 +182,7 @@ def _smoothing() -> Iterator[Sentence]:
 
 
 def _mechanism() -> Iterator[Sentence]:
-    source = "data/readme/interventions.csv"
+    source = "data/study/leftover_mass.csv"  # of the same chains
     rows = _table(ROOT / source)
     exact = rows[(rows["intervention"] == "exact-attention") & (rows["quantity"] == "log_pseudo_count")]
     exact = exact[exact["visits"].notna()].set_index("visits")

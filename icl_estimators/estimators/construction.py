@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -220,9 +220,8 @@ class ConstructionSoftmax:
                     "give the number, as in construction-softmax:2.2"
                 )
             gamma, self.gamma_from = tune(direct_path), "tuned"
-        self.gamma = positive_real(
-            DEFAULT_GAMMA[direct_path] if gamma is None else gamma, "gamma of construction-softmax"
-        )
+        used: Any = DEFAULT_GAMMA[direct_path] if gamma is None else gamma  # a word other than "tuned" is refused here
+        self.gamma = positive_real(used, "gamma of construction-softmax")
         value = "" if self.gamma_from == "default" else f":{exactly(self.gamma)}"
         self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
 
