@@ -74,8 +74,8 @@ def answer(sizes: Sizes, found: AttentionQuantities, every_run: pd.DataFrame) ->
     )
     last = every_run[every_run["context_length"] == length]["estimate"]
     spread = (
-        f" In {len(last)} training runs of the same recipe it lies between {last.min():.3f} and {last.max():.3f}, on the "
-        f"first {min(sizes.attention_runs, sizes.attention):,} of these sequences."
+        f" In {len(last)} training runs of the same recipe it lies between {last.min():.3f} and {last.max():.3f}, on "
+        f"the first {min(sizes.attention_runs, sizes.attention):,} of these sequences."
         if len(last) > 1
         else ""
     )

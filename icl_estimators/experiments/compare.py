@@ -149,7 +149,7 @@ def compare(
     ----------
     estimators : iterable of str or Estimator, or str, optional
         Specs or your own objects, or specs in one string, separated by commas; by default every estimator of the
-        default list that takes `states`.
+        default list that takes `states`, γ of `construction-softmax` tuned to the law and the length.
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
     checkpoints : path or sequence of paths
