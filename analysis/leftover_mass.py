@@ -19,7 +19,9 @@ VISITS = (1, 10, 40)
 EXACT = "exact-attention"
 PLUS_ONE = Rule("roughly +1 is a pseudo-count between 1/2 and 2", low=0.5, high=2.0)
 ITS_DOING = Rule(
-    "it is the leftover mass that smooths if with exact attention the pseudo-count is at most half as large", low=2.0
+    "it is the leftover mass that smooths if with exact attention, the read-out as trained, the pseudo-count is at "
+    "most half as large",
+    low=2.0,
 )
 
 
