@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: evaluate study test test-all lint types benchmark clean
+.PHONY: evaluate study readme test test-all lint types benchmark clean
 
 evaluate: $(VENV)/installed
 	$(BIN)/python -m icl_estimators.evaluate --out icl-results --force
@@ -27,6 +27,10 @@ types: $(VENV)/installed-test
 
 study: $(VENV)/installed
 	$(BIN)/python -m analysis.study
+
+# The tables in data/readme, one training run among them, and the numbers of README.md: a quarter of an hour.
+readme: $(VENV)/installed-test
+	$(BIN)/python -m analysis.readme_numbers
 
 benchmark: $(VENV)/installed-test
 	$(BIN)/python -m analysis.benchmark

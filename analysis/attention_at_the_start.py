@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
+from analysis import masses
 from analysis.claims import Claim, Rule
 from analysis.questions import Answer, Drawing, Sizes
 from icl_estimators import compare
 from icl_estimators.experiments.compare import Comparison
+from icl_estimators.inference import AttentionQuantities
 from icl_estimators.reporting.figures.attention import EXAMPLE_POSITIONS, attention_example_figure, state_label
 from icl_estimators.reporting.numbers import interval
 from icl_estimators.reporting.results import Results
 
-__all__ = ["answer", "attend", "mean_of"]
+__all__ = ["answer", "example"]
 
 START = 24
 PREVIOUS_TOKEN = Rule("a head looks at the previous token if at least 0.9 of its attention does, on average", low=0.9)
 
 
-def attend(sizes: Sizes) -> Comparison:
-    """Return the attention of the shipped model and of the construction."""
+def example(sizes: Sizes) -> Comparison:
+    """Return one sequence's attention, of the shipped model and of the construction."""
     return compare(
         ["transformer", "construction"],
-        chains=sizes.attention,
+        chains=2,
         sequences_per_chain=1,
         decomposition_chains=0,
         length=sizes.length,
@@ -30,22 +30,15 @@ def attend(sizes: Sizes) -> Comparison:
     )
 
 
-def mean_of(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """Return the mean of estimates with the mean of their intervals' ends.
-
-    Whatever the correlation of the estimates, the standard error of their mean is at most the mean of theirs.
-    """
-    return float(rows["estimate"].mean()), float(rows["ci_low"].mean()), float(rows["ci_high"].mean())
-
-
-def answer(sizes: Sizes, found: Comparison) -> Answer:
+def answer(sizes: Sizes, found: AttentionQuantities, shown: Comparison) -> Answer:
     """Tabulate, plot and judge."""
     length = sizes.length
-    masses = found.attention.query("estimator == 'transformer' and quantity == 'previous_token_mass'")
+    mass = found.previous_token_mass
+    table = masses.table("transformer", "previous_token_mass", mass)
     start = min(START, length)
-    early = mean_of(masses[masses["context_length"].between(2, start)])
-    late = mean_of(masses[masses["context_length"] == length])
-    half = masses[masses["estimate"] < 0.5]["context_length"]
+    early = masses.mean_over(mass, 2, start)
+    late = masses.mean_over(mass, length, length)
+    half = table[table["estimate"] < 0.5]["context_length"]
     lost = f" It falls below one half at n = {half.min()}." if len(half) else ""
     claims = (
         Claim(
@@ -61,10 +54,10 @@ def answer(sizes: Sizes, found: Comparison) -> Answer:
             PREVIOUS_TOKEN,
         ),
     )
-    example = found.attention_example.astype({"query_token": str, "key_token": str})
-    tokens = example.query("estimator == 'transformer' and layer == 1").drop_duplicates("query")["query_token"]
+    weights = shown.attention_example.astype({"query_token": str, "key_token": str})
+    tokens = weights.query("estimator == 'transformer' and layer == 1").drop_duplicates("query")["query_token"]
     word = "".join(state_label(token, 3) for token in tokens.head(EXAMPLE_POSITIONS))
-    results = Results({"attention_example": example}, found.run)
+    results = Results({"attention_example": weights}, shown.run)
     drawings = tuple(
         Drawing(
             f"attention-{name}",
@@ -85,7 +78,7 @@ def answer(sizes: Sizes, found: Comparison) -> Answer:
     )
     return Answer(
         "Attention at the start of a sequence",
-        {"attention_example": example, "previous_token": masses.reset_index(drop=True)},
+        {"attention_example": weights, "previous_token": table},
         (paragraph,),
         drawings,
         claims,

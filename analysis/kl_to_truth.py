@@ -22,7 +22,7 @@ from icl_estimators.inference import (
     simultaneous_band,
 )
 from icl_estimators.reporting.figures.lines import Curve, context_axis, draw_curves
-from icl_estimators.reporting.numbers import percent_interval
+from icl_estimators.reporting.numbers import interval, percent_interval
 from icl_estimators.reporting.style import WIDTH, figure_style, line_looks
 
 __all__ = ["answer", "draw"]
@@ -89,7 +89,17 @@ def answer(sizes: Sizes) -> Answer:
             "concordance with the Bayes rule at the end", f"regret / the Bayes rule's KL at n = {n}", *last, CONCORDANCE
         ),
     )
-    nearest = int(regret.mean(axis=0).argmin()) + 1
+    share_at = regret.mean(axis=0) / kl["add-one"].mean(axis=0)
+    least, least_share = int(regret.mean(axis=0).argmin()), int(share_at.argmin())
+    at_least = _mean(regret[:, least])
+    at_least_share = _ratio(regret[:, least_share], kl["add-one"][:, least_share])
+    excess = pd.DataFrame(
+        [
+            (column + 1, *_mean(regret[:, column]), *_ratio(regret[:, column], kl["add-one"][:, column]))
+            for column in range(sizes.length)
+        ],
+        columns=["context_length", "regret_nats", "regret_low", "regret_high", "share", "share_low", "share_high"],
+    )
     late_lengths = n - DOZEN
     paragraph = (
         f"On {counts[0]:,} sequences the bands of the two curves overlap at {overlap[counts[0]]} of the {late_lengths} "
@@ -97,7 +107,9 @@ def answer(sizes: Sizes) -> Answer:
         f"(below). Paired on the same sequences, the 95 % interval of their difference leaves out 0 at "
         f"{paired[counts[0]]} of these lengths already with {counts[0]:,}. After the first "
         f"dozen tokens the model’s excess over the Bayes rule is {percent_interval(*share)} of the Bayes rule’s own "
-        f"KL. It is least at n = {nearest}, and {percent_interval(*last)} at n = {n}."
+        f"KL, and {percent_interval(*last)} at n = {n}. In nats the excess is least at n = {least + 1}: "
+        f"{interval(*at_least, 4)}. As a share of the Bayes rule’s KL, which falls all the while, it is least at "
+        f"n = {least_share + 1}: {percent_interval(*at_least_share)}. Both are read off the estimates."
     )
     ends = ", ".join(f"{name} {kl[name][:, -1].mean():.4f}" for name in NAMES)
     drawing = Drawing(
@@ -108,7 +120,7 @@ def answer(sizes: Sizes) -> Answer:
         f"Two line plots of KL in nats against context length 1 to {n} on logarithmic axes, from {counts[0]:,} and "
         f"from {counts[1]:,} sequences. At n = {n}, on {counts[1]:,} sequences: {ends}.",
     )
-    tables = {"kl_to_truth": curves, "kl_difference": apart}
+    tables = {"kl_to_truth": curves, "kl_difference": apart, "kl_excess": excess}
     return Answer("KL to the truth, on few sequences and on many", tables, (paragraph,), (drawing,), claims)
 
 
@@ -159,6 +171,11 @@ def _bands_overlap(curves: pd.DataFrame, count: int) -> int:
         model["band_high"].to_numpy() < bayes["band_low"].to_numpy()
     )
     return int((~apart).sum())
+
+
+def _mean(values: Array) -> tuple[float, float, float]:
+    found = mean_intervals(Moments.of(values[:, None]), level=LEVEL)
+    return float(found.estimate[0]), float(found.low[0]), float(found.high[0])
 
 
 def _ratio(above: Array, below: Array) -> tuple[float, float, float]:

@@ -19,7 +19,9 @@ VISITS = (1, 10, 40)
 EXACT = "exact-attention"
 PLUS_ONE = Rule("roughly +1 is a pseudo-count between 1/2 and 2", low=0.5, high=2.0)
 ITS_DOING = Rule(
-    "it is the leftover mass that smooths if with exact attention the pseudo-count is at most half as large", low=2.0
+    "it is the leftover mass that smooths if with exact attention, the read-out as trained, the pseudo-count is at "
+    "most half as large",
+    low=2.0,
 )
 
 
@@ -65,7 +67,8 @@ def answer(sizes: Sizes) -> Answer:
     paragraph = (
         f"Fitted by the number of visits n~v~, the model acts like these pseudo-counts: {'; '.join(told)}. Making both "
         "heads’ attention exact ({fig:mechanism}) takes the leftover mass away and leaves the rest of the model as it "
-        "is; what smoothing remains is the softmax read-out’s, which cannot return sharp frequencies at a finite scale."
+        "is: what smoothing remains is that of a softmax read-out at a finite scale, trained together with the "
+        "attention that was taken away. The next section fits one to exact attention."
         + (f" By the rule, {', and '.join(verdicts)}." if verdicts else "")
     )
     drawing = Drawing(

@@ -27,7 +27,9 @@ class Sizes:
     few, many : int
         Sequences, each of a chain of its own, for KL against context length.
     attention : int
-        Sequences for attention masses.
+        Sequences, each of a chain of its own, for attention masses.
+    attention_runs : int
+        The first of them, which every training run reads.
     smoothing_chains, smoothing_sequences : int
         For pseudo-counts and interventions.
     length : int
@@ -40,7 +42,8 @@ class Sizes:
 
     few: int = 200
     many: int = 20_000
-    attention: int = 500
+    attention: int = 20_000
+    attention_runs: int = 2_000
     smoothing_chains: int = 2_000
     smoothing_sequences: int = 10
     length: int = 100

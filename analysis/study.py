@@ -10,7 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from analysis import attention_at_the_start, construction, kl_to_truth, leftover_mass, match_mass, model_size
+from analysis import (
+    attention_at_the_start,
+    construction,
+    kl_to_truth,
+    leftover_mass,
+    masses,
+    match_mass,
+    model_size,
+    refitted_readout,
+)
 from analysis.claims import Claim, claims_table
 from analysis.questions import Answer, Sizes
 from icl_estimators.experiments.executors import one_thread
@@ -42,11 +51,13 @@ def answers(sizes: Sizes, say: Callable[[str], None] = lambda line: None) -> dic
     with one_thread():
         note("model_size", model_size.answer())
         note("kl_to_truth", kl_to_truth.answer(sizes))
-        attention = attention_at_the_start.attend(sizes)
-        note("attention_at_the_start", attention_at_the_start.answer(sizes, attention))
+        attention = masses.attend(sizes)
+        shown = attention_at_the_start.example(sizes)
+        note("attention_at_the_start", attention_at_the_start.answer(sizes, attention, shown))
         note("match_mass", match_mass.answer(sizes, attention, match_mass.runs(sizes)))
         note("construction", construction.answer(sizes))
         note("leftover_mass", leftover_mass.answer(sizes))
+        note("refitted_readout", refitted_readout.answer(sizes))
     return found
 
 

@@ -187,6 +187,7 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.identity import study_identity
     from icl_estimators.experiments.study import Study
+    from icl_estimators.experiments.tuning import gamma_tuner
     from icl_estimators.files import require_writable
 
     law = ChainLaw(
@@ -194,14 +195,16 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
         1.0 if options.concentration is None else options.concentration,
         options.start,
     )
+    tune = gamma_tuner(law, options.length)
     made, reference = study_estimators(
-        make_estimators(options, n_states=law.n_states, concentration=law.concentration),
+        make_estimators(options, n_states=law.n_states, concentration=law.concentration, tune=tune),
         law,
         reference=options.reference,
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=_warn,
         length=options.length,
+        tune=tune,
     )
     study = Study(
         estimators=made,
@@ -239,7 +242,7 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
     from icl_estimators.estimators import split_specs, stated_tolerances, tolerance_lines
     from icl_estimators.estimators.offers import takes
     from icl_estimators.estimators.registry import parse_spec
-    from icl_estimators.experiments.compare import Comparison, weight_files
+    from icl_estimators.experiments.compare import Comparison, gamma_record, weight_files
     from icl_estimators.experiments.executors import one_thread
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.identity import study_identity
@@ -296,10 +299,8 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
     with one_thread():
         tables = observed_tables(estimators, data, reference=reference, window=window, level=options.level)
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
-    return Comparison(tables, {"options": design, "identity": identity, "data": data.record}), [
-        *inputs,
-        *weights.values(),
-    ]
+    run = {"options": design, "identity": identity, "data": data.record, **gamma_record(estimators)}
+    return Comparison(tables, run), [*inputs, *weights.values()]
 
 
 def _digest(data: ObservedSequences) -> str:

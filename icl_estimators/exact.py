@@ -41,11 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     from icl_estimators.chains import ChainLaw
     from icl_estimators.experiments.exact import EXACT_METRICS, check_exact_budget, exact_risk
+    from icl_estimators.experiments.tuning import gamma_tuner
 
     law = ChainLaw(options.states, options.concentration)
     check_exact_budget(law.n_states, options.context_length)
     estimators = make_estimators(
-        options, n_states=law.n_states, concentration=law.concentration, check_length=options.context_length
+        options,
+        n_states=law.n_states,
+        concentration=law.concentration,
+        tune=gamma_tuner(law, options.context_length),
+        check_length=options.context_length,
     )
     results = [exact_risk(estimator, options.context_length, law) for estimator in estimators]
     if options.csv:
@@ -56,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 for metric in EXACT_METRICS:
                     writer.writerow([result.estimator, n + 1, metric, repr(float(result.metrics[metric][n]))])
         return 0
-    from icl_estimators.text import number, text_table
+    from icl_estimators.experiments.compare import gamma_record
+    from icl_estimators.text import gamma_text, number, text_table
 
     n_last = options.context_length
     prefixes = law.n_states**n_last
@@ -92,6 +98,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "\nKL, regret (KL above the Bayes rule's) and log loss in nats; KL if finite: its mean where it is finite;"
         "\nTV: ½ Σ|p − q|; sq. error: Σ (p − q)²."
     )
+    record = gamma_record(estimators)
+    used = gamma_text(record["default_gamma"], record["tuned_gamma"])
+    if used:
+        print(f"\n{used}")
     return 0
 
 

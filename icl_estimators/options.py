@@ -320,11 +320,17 @@ def decomposition_parent() -> Parser:
 
 
 def make_estimators(
-    options: argparse.Namespace, *, n_states: int, concentration: float, check_length: int | None = None
+    options: argparse.Namespace,
+    *,
+    n_states: int,
+    concentration: float,
+    check_length: int | None = None,
+    tune: Callable[[bool], float] | None = None,
 ) -> list[Estimator]:
-    """Make what ``--estimators`` and ``--checkpoint`` ask for; a default that cannot take K is left out aloud.
+    """Make what ``--estimators`` and ``--checkpoint`` ask for. A default that cannot take K is left out with a line.
 
     With `check_length`, each is held to the contract on sequences of so many tokens; a study does that by itself.
+    `tune` is what ``construction-softmax:tuned`` asks for its γ, where chains have a law and a length.
 
     Raises
     ------
@@ -357,6 +363,7 @@ def make_estimators(
         checkpoints=options.checkpoint or (),
         warn=lambda line: print(line, file=sys.stderr),
         device=device,
+        tune=tune,
     )
     if check_length is not None:
         _check(made, n_states, check_length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from collections.abc import Sequence
 
@@ -10,9 +11,6 @@ from icl_estimators.options import Parser, command, estimator_parent, make_estim
 from icl_estimators.validation import InputError
 
 __all__ = ["main", "read_prompt"]
-
-DISPLAY_BETA = 50.0
-"""β at which the construction's attention is shown: saturated to the last printed digit."""
 
 LONGEST_DISPLAY = 200
 """The longest prompt whose attention is shown: the matrices have as many rows as it has tokens."""
@@ -119,20 +117,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         for rule, row in zip(estimators, rows, strict=True):
             writer.writerows([rule.name, label, repr(float(p))] for label, p in zip(labels, row, strict=True))
         return 0
-    from icl_estimators.text import number, text_table
+    from icl_estimators.estimators.construction import Construction, ConstructionSoftmax
+    from icl_estimators.estimators.counting import Bayes
+    from icl_estimators.experiments.compare import gamma_record
+    from icl_estimators.text import gamma_text, number, text_table
 
     print(f"What comes after the last {tokens[-1]} of {_shown(tokens)}\n")
     table = [[rule.name, *(number(p) for p in row)] for rule, row in zip(estimators, rows, strict=True)]
     print(text_table(["estimator", *labels], table))
+    used = gamma_text(gamma_record(estimators)["default_gamma"])
+    if used:
+        print(f"\n{used}")
+    for rule in estimators:
+        if isinstance(rule, Bayes):
+            print(f"\n{rule.name}: α = {rule.constant:g}")
     if len(tokens) > LONGEST_DISPLAY:
         print(f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}.")
         return 0
-    from icl_estimators.estimators.induction_matrices import InductionMatrices
-
-    attention = InductionMatrices(len(labels), len(tokens), DISPLAY_BETA).run(encoded).attention[1][0, -1]
+    heads = {rule.beta: rule for rule in estimators if isinstance(rule, Construction)}
+    if not heads or any(isinstance(rule, ConstructionSoftmax) for rule in estimators):
+        heads.setdefault(math.inf, Construction(len(labels)))  # of the softmax form too, or to compare with
     last = tokens[-1]
-    print(f"\nWhere the construction's second head looks from the last {last} (β = {DISPLAY_BETA:g}, ^: sentinel)")
-    _print_attention(["^", *tokens], attention.tolist())
+    for beta, rule in heads.items():
+        scale = "β → ∞" if math.isinf(beta) else f"β = {beta:g}"
+        print(f"\nWhere the construction's second head looks from the last {last} ({scale}, ^: sentinel)")
+        _print_attention(["^", *tokens], rule.attention(encoded)[1][0, -1].tolist())
     if last not in tokens[:-1]:
         print(f"{last} was not there before: no match, so attention falls back to a uniform average")
     return 0

@@ -103,6 +103,7 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
     from icl_estimators.experiments.folder import check_folder
     from icl_estimators.experiments.identity import study_identity
     from icl_estimators.experiments.smoothing import run_smoothing, smoothing_design, smoothing_options
+    from icl_estimators.experiments.tuning import gamma_tuner
     from icl_estimators.files import require_writable
     from icl_estimators.inference import FAMILIES, GROUPINGS
 
@@ -111,14 +112,16 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
         1.0 if options.concentration is None else options.concentration,
         options.start,
     )
+    tune = gamma_tuner(law, options.length)
     made, reference = study_estimators(
-        make_estimators(options, n_states=law.n_states, concentration=law.concentration),
+        make_estimators(options, n_states=law.n_states, concentration=law.concentration, tune=tune),
         law,
         reference="add-one",
         checkpoints=options.checkpoint or (),
         device=options.device,
         warn=lambda line: print(line, file=sys.stderr),
         length=options.length,
+        tune=tune,
     )
     families = () if options.families == "none" else _names(options.families, FAMILIES)
     by = _names(options.by, GROUPINGS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["columns_of", "number", "text_table"]
+__all__ = ["columns_of", "exactly", "gamma_text", "number", "text_table"]
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -43,6 +43,31 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: in
         ).rstrip()
         for line in lines
     )
+
+
+def exactly(value: float) -> str:
+    """Spell a number so that reading it gives the same one, as short as that allows.
+
+    Examples
+    --------
+    >>> exactly(2.0), exactly(0.1), exactly(0.1 + 0.2)
+    ('2', '0.1', '0.30000000000000004')
+    """
+    short = f"{value:.15g}"
+    return short if float(short) == value else repr(float(value))
+
+
+def gamma_text(default: Mapping[str, float], tuned: Iterable[str] = ()) -> str:
+    """Say which read-out scale γ was used where the name does not, and which were tuned; empty if neither.
+
+    Examples
+    --------
+    >>> print(gamma_text({"construction-softmax": 0.645}, ["construction-softmax:0.325"]))
+    construction-softmax: γ = 0.645, the default
+    construction-softmax:0.325: γ tuned to this law and length
+    """
+    lines = [f"{name}: γ = {exactly(gamma)}, the default" for name, gamma in default.items()]
+    return "\n".join([*lines, *(f"{name}: γ tuned to this law and length" for name in tuned)])
 
 
 def _pad(cell: str, width: int, *, to_left: bool) -> str:

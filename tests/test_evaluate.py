@@ -162,7 +162,7 @@ def test_the_record_is_complete(tmp_path: Path) -> None:
     assert run["wall_time_s"] > 0
     assert run["options"]["level"] == 0.9
     assert run["options"]["estimators"] == RULES.split(",")
-    assert set(run["tuned_gamma"]) == {"construction-softmax"}
+    assert (run["default_gamma"], run["tuned_gamma"]) == ({"construction-softmax": 0.645}, {})
 
 
 @trained

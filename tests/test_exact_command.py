@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from icl_estimators.chains import ChainLaw
-from icl_estimators.estimators import DEFAULT_SPECS, get
+from icl_estimators.estimators import get
+from icl_estimators.estimators.registry import TUNED_SPECS
 from icl_estimators.exact import main
 from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
+from icl_estimators.experiments.tuning import gamma_tuner
 
 RULES = "bigram,add-constant:0.1,construction:3"
 
@@ -63,7 +65,8 @@ def test_by_default_everything_that_takes_k_is_compared(capsys: pytest.CaptureFi
         assert main(["--states", states, "--context-length", "2", "--csv"]) == 0
         out, err = capsys.readouterr()
         names = list(dict.fromkeys(row["estimator"] for row in csv.DictReader(io.StringIO(out))))
-        assert names == list(DEFAULT_SPECS)[left_out:]
+        tune = gamma_tuner(ChainLaw(int(states)), 2)
+        assert names == [get(spec, n_states=int(states), tune=tune).name for spec in TUNED_SPECS[left_out:]]
         assert err.count("\n") == left_out
     assert err.startswith("left out: transformer: no checkpoint ships for 2 states")
 

@@ -26,7 +26,7 @@ bigram        0.0000  0.5000  0.2500  0.2500
 add-one       0.1250  0.3750  0.2500  0.2500
 construction  0.0000  0.5000  0.2500  0.2500
 
-Where the construction's second head looks from the last A (β = 50, ^: sentinel)
+Where the construction's second head looks from the last A (β → ∞, ^: sentinel)
 token         ^     A     B     A     C     A     B     A     D     A
 weight        ·     ·  0.25     ·  0.25     ·  0.25     ·  0.25     ·
 """
@@ -51,6 +51,28 @@ def attention(out: str) -> dict[str, list[str]]:
 
 def test_the_seeds_prompt_gives_the_seeds_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "ABACABADA") == SEED_TABLE
+
+
+def test_the_attention_shown_is_the_estimators_own(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "ABACABADA", estimators="construction:3,bigram")
+    assert out.count("Where the construction's second head looks") == 1
+    assert "looks from the last A (β = 3, ^: sentinel)" in out
+    own = get("construction:3", n_states=4).attention([[0, 1, 0, 2, 0, 1, 0, 3, 0]])[1][0, -1]  # type: ignore[attr-defined]
+    assert attention(out)["weight"] == [f"{weight:.2f}" for weight in own]
+    out = run(capsys, "ABACABADA", estimators="construction:3,construction-softmax:2")
+    assert out.index("(β = 3, ^") < out.index("(β → ∞, ^")
+
+
+def test_what_a_name_does_not_say_is_printed_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "ABA", estimators="construction-softmax,construction-softmax:direct_path=false,bayes")
+    assert "construction-softmax: γ = 0.645, the default\n" in out
+    assert "construction-softmax:direct_path=false: γ = 2.21, the default\n" in out
+    assert "bayes: α = 1\n" in out
+
+
+def test_a_prompt_has_no_law_to_tune_to(refused: Callable[..., str]) -> None:
+    line = refused(main, "ABA", "--estimators", "construction-softmax:tuned")
+    assert line.startswith("predict: construction-softmax:tuned needs a law of chains and a length")
 
 
 def test_the_csv_is_the_prediction_at_full_precision(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from icl_estimators.text import columns_of, number, text_table
+from icl_estimators.estimators import get
+from icl_estimators.text import columns_of, exactly, gamma_text, number, text_table
 
 
 @pytest.mark.parametrize(
@@ -59,3 +62,14 @@ def test_a_table_without_rows_is_its_header() -> None:
 def test_no_line_ends_in_blanks() -> None:
     lines = text_table(["a", "b"], [["x", ""], ["", "long"]], left=2).splitlines()
     assert lines == [line.rstrip() for line in lines]
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_a_number_in_a_name_reads_as_the_same_number(value: float) -> None:
+    assert float(exactly(value)) == value
+    assert float(get(f"add-constant:{value!r}").name.partition(":")[2]) == value
+
+
+def test_gamma_is_said_where_the_name_does_not() -> None:
+    assert gamma_text({}) == ""
+    assert gamma_text({"a": 0.645}, ["b:0.3"]) == "a: γ = 0.645, the default\nb:0.3: γ tuned to this law and length"

@@ -8,6 +8,8 @@ numbers to 1e-12.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,14 +17,16 @@ from scipy.special import softmax
 
 from icl_estimators.chains import occurrence_counts, transition_counts
 from icl_estimators.estimators.induction_matrices import InductionMatrices
+from icl_estimators.text import exactly
 from icl_estimators.validation import InputError, as_tokens, positive_int, positive_real
 
-__all__ = ["Construction", "ConstructionSoftmax", "induction_path", "saturated_attention"]
+__all__ = ["DEFAULT_GAMMA", "Construction", "ConstructionSoftmax", "induction_path", "saturated_attention"]
 
 Array = NDArray[np.float64]
 
 DEFAULT_GAMMA = {True: 0.645, False: 2.21}
-"""γ by `direct_path`: minimisers of the Rao-Blackwell KL averaged over n = 1 … 100, K = 3, α = 1."""
+"""γ by `direct_path` of the plain name, in every command: minimisers of the Rao-Blackwell KL averaged over
+n = 1 … 100, K = 3, α = 1."""
 
 
 def induction_path(tokens: NDArray[np.int64], n_states: int, beta: float = math.inf) -> Array:
@@ -145,7 +149,7 @@ class Construction:
     def __init__(self, n_states: int, beta: float | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.beta = math.inf if beta is None else positive_real(beta, "beta of construction")
-        self.name = "construction" if beta is None else f"construction:{self.beta:.15g}"
+        self.name = "construction" if beta is None else f"construction:{exactly(self.beta)}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
@@ -167,16 +171,26 @@ class ConstructionSoftmax:
     ----------
     n_states : int
         K ≥ 2.
-    gamma : float, optional
-        γ > 0. By default the minimiser of the mean risk at K = 3, α = 1, T = 100: 0.645, or 2.21 without the
-        direct path.
+    gamma : float or "tuned", optional
+        γ > 0. By default 0.645, or 2.21 without the direct path, whatever the chains: the minimisers of the mean risk
+        at K = 3, α = 1, T = 100. "tuned" asks `tune`, and the number becomes part of the name.
     direct_path : bool
         Whether the bonus for repeating the current token stays in; a trained model can cancel it.
+    tune : callable, optional
+        `direct_path` → γ, suited to some law and length: :func:`icl_estimators.experiments.tuning.gamma_tuner`.
+
+    Attributes
+    ----------
+    name : str
+        Also a spec that makes this very estimator, γ included.
+    gamma : float
+    gamma_from : {"default", "given", "tuned"}
 
     Raises
     ------
     InputError
-        If `n_states` is below 2, `gamma` is not a number above 0, or `direct_path` is not true or false.
+        If `n_states` is below 2, `gamma` is not a number above 0, `direct_path` is not true or false, or γ is to be
+        tuned and nothing says to what.
 
     Examples
     --------
@@ -186,17 +200,29 @@ class ConstructionSoftmax:
     """
 
     def __init__(
-        self, n_states: int, gamma: float | None = None, *, direct_path: bool = True, name: str | None = None
+        self,
+        n_states: int,
+        gamma: float | str | None = None,
+        *,
+        direct_path: bool = True,
+        name: str | None = None,
+        tune: Callable[[bool], float] | None = None,
     ) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         if not isinstance(direct_path, bool):
             raise InputError(f"direct_path must be true or false, not {direct_path!r}")
         self.direct_path = direct_path
-        self.gamma_given = gamma is not None
-        self.gamma = positive_real(
-            DEFAULT_GAMMA[direct_path] if gamma is None else gamma, "gamma of construction-softmax"
-        )
-        value = f":{self.gamma:.15g}" if self.gamma_given else ""
+        self.gamma_from: Literal["default", "given", "tuned"] = "default" if gamma is None else "given"
+        if gamma == "tuned":
+            if tune is None:
+                raise InputError(
+                    "construction-softmax:tuned needs a law of chains and a length to tune γ to, and here is none: "
+                    "give the number, as in construction-softmax:2.2"
+                )
+            gamma, self.gamma_from = tune(direct_path), "tuned"
+        used: Any = DEFAULT_GAMMA[direct_path] if gamma is None else gamma  # a word other than "tuned" is refused here
+        self.gamma = positive_real(used, "gamma of construction-softmax")
+        value = "" if self.gamma_from == "default" else f":{exactly(self.gamma)}"
         self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from icl_estimators.chains import occurrence_counts, posterior_predictive, transition_counts
+from icl_estimators.text import exactly
 from icl_estimators.validation import InputError, as_tokens, positive_int, positive_real
 
 __all__ = ["AddConstant", "AddOne", "Bayes", "Bigram", "KrichevskyTrofimov"]
@@ -40,7 +41,7 @@ class AddConstant:
     def __init__(self, n_states: int, constant: float, *, name: str | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.constant = positive_real(constant, "the constant of add-constant")
-        self.name = name or f"add-constant:{self.constant:.15g}"
+        self.name = name or f"add-constant:{exactly(self.constant)}"
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""

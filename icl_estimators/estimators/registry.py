@@ -20,7 +20,17 @@ from icl_estimators.estimators.base import ContractError, Estimator, Unsupported
 from icl_estimators.estimators.training_runs import label_checkpoints, pool_runs
 from icl_estimators.validation import InputError, positive_int
 
-__all__ = ["DEFAULT_SPECS", "REGISTRY", "Spec", "factory_module", "get", "get_all", "parse_spec", "split_specs"]
+__all__ = [
+    "DEFAULT_SPECS",
+    "REGISTRY",
+    "TUNED_SPECS",
+    "Spec",
+    "factory_module",
+    "get",
+    "get_all",
+    "parse_spec",
+    "split_specs",
+]
 
 _HERE = "icl_estimators.estimators"
 
@@ -38,17 +48,26 @@ REGISTRY: dict[str, str] = {
 }
 """Names to ``"module:factory"``, so that torch is imported only where a transformer is asked for."""
 
-DEFAULT_SPECS = (
+TUNED_SPECS = (
     "transformer",
     "construction",
-    "construction-softmax",
-    "construction-softmax:direct_path=false",
+    "construction-softmax:tuned",
+    "construction-softmax:tuned:direct_path=false",
     "bigram",
     "add-one",
     "unigram",
     "uniform",
 )
-"""What the command lines compare when nothing is named."""
+"""What the command lines compare when nothing is named and chains have a known law and length, which γ is tuned to."""
+
+DEFAULT_SPECS = tuple(
+    {
+        "construction-softmax:tuned": "construction-softmax:0.645",
+        "construction-softmax:tuned:direct_path=false": "construction-softmax:2.21:direct_path=false",
+    }.get(spec, spec)
+    for spec in TUNED_SPECS
+)
+"""What they compare for a prompt or observed sequences: the numbers that the plain names stand for, in the names."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +169,8 @@ def get(
     checkpoint : path, optional
         Weights, for estimators that have some (`transformer`); by default those that ship for this K.
     **defaults
-        Further arguments, such as ``device``, for factories that take them; the spec's own options win.
+        Further arguments, such as ``device``, for factories that take them; the spec's own options win. ``tune`` is
+        what ``construction-softmax:tuned`` asks for its γ.
 
     Returns
     -------
@@ -192,7 +212,7 @@ def get_all(
     Parameters
     ----------
     specs : iterable of str or None
-        None is the default list. A spec that is named must work.
+        None is the default list, with tuned γ where `options` have a ``tune``. A spec that is named must work.
     n_states : int
         K ≥ 2.
     warn : callable
@@ -216,7 +236,8 @@ def get_all(
     """
     made: list[Estimator] = []
     files = label_checkpoints(checkpoints)
-    for spec in DEFAULT_SPECS if specs is None else specs:
+    default = DEFAULT_SPECS if options.get("tune") is None else TUNED_SPECS
+    for spec in default if specs is None else specs:
         weights: Sequence[Any] = files if parse_spec(spec).head == "transformer" and files else (None,)
         runs: dict[str, Any] = {}
         name = spec
@@ -304,7 +325,7 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     named = [key for key, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     # What the study decides is no option of a spec, and `name` is how a caller labels a row.
-    reserved = {"n_states", "concentration", "name"}
+    reserved = {"n_states", "concentration", "name", "tune"}
     arguments = {key: item for key, item in offered.items() if key in named or (takes_any and key == "n_states")}
     own = [key for key in named if key not in reserved]
     positional = [key for key in own if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY]
@@ -329,7 +350,7 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
 _USAGE = {
     "add-constant": "add-constant:0.5",
     "construction": "construction or construction:30",
-    "construction-softmax": "construction-softmax, construction-softmax:2.2 or …:direct_path=false",
+    "construction-softmax": "construction-softmax, construction-softmax:2.2, …:tuned or …:direct_path=false",
     "bigram": "bigram or bigram:unseen=prefix",
 }
 

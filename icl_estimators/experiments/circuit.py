@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +22,9 @@ def circuit_table(study: Study) -> tuple[Table | None, dict[str, Any]]:
     """Return circuit.csv and the scales of the construction that is nearest to each model.
 
     Matrices are centred, which changes no prediction, so that only what is identified is compared. The construction's β
-    and γ are fitted by least squares to the model's matching block of G and of the induction path; r1 has its β
-    at distance 1, fitted the same way. Rows and columns of 2K entries are the token block, then the scratch block.
+    and γ are fitted by least squares to the model's matching block of G and of the induction path; r1 has a β of its
+    own at distance 1, ``beta_r1``, fitted to the model's r1 the same way. Rows and columns of
+    2K entries are the token block, then the scratch block.
     """
     rows: list[tuple[Cell, ...]] = []
     scales: dict[str, Any] = {}
@@ -50,9 +53,11 @@ def _nearest_construction(trained: Folded) -> tuple[Folded, dict[str, float]]:
 
     beta = scale("G", slice(0, k), slice(k, 2 * k))
     gamma = scale("induction", slice(0, k), slice(0, k))
-    positive_beta, positive_gamma = max(beta, 1e-6), max(gamma, 1e-6)
-    nearest = construction_folded(k, length, beta=positive_beta, gamma=positive_gamma).centred()
-    return nearest, {"beta": beta, "gamma": gamma}
+    # A median of 0 for both leaves the construction's r1 with one entry, at distance 1; with one token there is none.
+    beta_r1 = float(trained.r1[1]) if length > 1 else math.nan
+    nearest = construction_folded(k, length, beta=beta, gamma=gamma).centred()
+    nearest = dataclasses.replace(nearest, r1=unit.r1 * (beta_r1 if length > 1 else 0.0))
+    return nearest, {"beta": beta, "beta_r1": beta_r1, "gamma": gamma}
 
 
 def _rows(name: str, folded: Folded) -> Iterator[tuple[Cell, ...]]:

@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
@@ -47,7 +47,7 @@ from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.summary import summary_text
 from icl_estimators.experiments.tables import Table
-from icl_estimators.experiments.tuning import tune_gamma
+from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.files import sha256
 from icl_estimators.inference import required_chains
 from icl_estimators.provenance import made_with
@@ -68,8 +68,8 @@ __all__ = [
     "refuse_unused",
     "run_design",
     "run_study",
+    "gamma_record",
     "study_estimators",
-    "tuned",
     "warn_left_out",
     "weight_files",
 ]
@@ -102,7 +102,7 @@ class Comparison:
     tables : dict of str to Table
         By file stem, in the order they are written: risk, differences, …
     run : dict
-        Design, tuned γ, chains needed for a target SE, seeds: what run.json adds provenance to.
+        Design, γ used, chains needed for a target SE, seeds: what run.json adds provenance to.
     """
 
     tables: dict[str, Table]
@@ -167,7 +167,7 @@ def compare(
     ----------
     estimators : iterable of str or Estimator, or str, optional
         Specs or your own objects, or specs in one string, separated by commas; by default every estimator of the
-        default list that takes `states`.
+        default list that takes `states`, γ of `construction-softmax` tuned to the law and the length.
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
     checkpoints : path or sequence of paths
@@ -232,6 +232,7 @@ def compare(
         device=device,
         warn=warn_left_out,
         length=length,
+        tune=gamma_tuner(law, length),
     )
     study = Study(
         estimators=made,
@@ -258,6 +259,7 @@ def study_estimators(
     device: str,
     warn: Callable[[str], None],
     length: int = CHECK_LENGTH,
+    tune: Callable[[bool], float] | None = None,
 ) -> tuple[tuple[Estimator, ...], str]:
     """Make the estimators of a study, add the reference, and hold each to the contract at the study's T, `length`.
 
@@ -275,7 +277,7 @@ def study_estimators(
         If an estimator breaks the contract.
     """
     options: dict[str, Any] = {"n_states": law.n_states, "concentration": law.concentration, "device": device}
-    options |= {"checkpoints": _as_paths(checkpoints), "warn": warn}
+    options |= {"checkpoints": _as_paths(checkpoints), "warn": warn, "tune": tune}
     if device != "cpu":  # asked for, even if no transformer is
         from icl_estimators.transformer.device import require_device
 
@@ -381,7 +383,6 @@ def run_study(
     began = time.perf_counter()
     identity = study_identity(study.estimators)  # before they are asked for anything
     with one_thread():
-        study, gammas = tuned(study)
         # Before the long work: what is wrong with an estimator shows at once.
         example = attention_example_table(study)
         exact = exact_risks(study)
@@ -428,7 +429,7 @@ def run_study(
     run = {
         "options": design_options(study),
         "identity": identity,
-        "tuned_gamma": gammas,
+        **gamma_record(study.estimators),
         "nearest_construction": scales,
         "chains_for_target_se": _chains_needed(study, risk),
         "streams": ["risk", "decomposition", "tuning", "example"],
@@ -509,19 +510,14 @@ def weight_files(estimators: Iterable[Estimator]) -> dict[str, Path]:
     return files
 
 
-def tuned(study: Study) -> tuple[Study, dict[str, float]]:
-    """Tune γ of each `construction-softmax` that was not given one."""
-    gammas: dict[str, float] = {}
-    estimators: list[Estimator] = []
-    for estimator in study.estimators:
-        if isinstance(estimator, ConstructionSoftmax) and not estimator.gamma_given:
-            gamma = tune_gamma(study.law, study.length, direct_path=estimator.direct_path, seed=study.seed)
-            gammas[estimator.name] = gamma
-            estimator = ConstructionSoftmax(
-                study.n_states, gamma, direct_path=estimator.direct_path, name=estimator.name
-            )
-        estimators.append(estimator)
-    return replace(study, estimators=tuple(estimators)), gammas
+def gamma_record(estimators: Iterable[Estimator]) -> dict[str, dict[str, float]]:
+    """Return what run.json says of γ, by name: all that was used, and of it what was tuned or the default."""
+    rules = [rule for rule in estimators if isinstance(rule, ConstructionSoftmax)]
+    return {
+        "gamma": {rule.name: rule.gamma for rule in rules},
+        "tuned_gamma": {rule.name: rule.gamma for rule in rules if rule.gamma_from == "tuned"},
+        "default_gamma": {rule.name: rule.gamma for rule in rules if rule.gamma_from == "default"},
+    }
 
 
 def run_design(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,10 @@ from icl_estimators.experiments.compare import (
     crew_for,
     design_options,
     expect_study,
+    gamma_record,
     refuse_unused,
     run_design,
     study_estimators,
-    tuned,
     warn_left_out,
 )
 from icl_estimators.experiments.executors import in_order, one_thread
@@ -45,6 +45,7 @@ from icl_estimators.experiments.smoothing_summary import smoothing_text
 from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.tables import Table
+from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.inference import (
     FAMILIES,
     GROUPINGS,
@@ -200,6 +201,7 @@ def effective_smoothing(
         device=device,
         warn=warn_left_out,
         length=length,
+        tune=gamma_tuner(law, length),
     )
     design = smoothing_design(
         made,
@@ -282,9 +284,7 @@ def run_smoothing(
     identity = study_identity(design.study.estimators)  # before they are asked for anything
     began = time.perf_counter()
     report, say = progress or (lambda what, done, total: None), notice or (lambda line: None)
-    with one_thread():
-        study, gammas = tuned(design.study)
-    design = replace(design, study=study)
+    study = design.study
     targets = intervention_targets(study) if design.interventions else ()
     families: dict[str, tuple[FamilyFit, ...]] = {}
     tables: dict[str, Table] = {}
@@ -317,7 +317,7 @@ def run_smoothing(
     record = {
         "options": smoothing_options(design),
         "identity": identity,
-        "tuned_gamma": gammas,
+        **gamma_record(study.estimators),
         "intervened_on": [target.name for target in targets],
         "family_formulas": {name: smoothing_family(name, study.n_states).formula for name in design.families},
         "streams": ["smoothing", "tuning"],

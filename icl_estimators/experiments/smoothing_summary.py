@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from icl_estimators.experiments.tables import Cell, Table
-from icl_estimators.text import number, text_table
+from icl_estimators.text import gamma_text, number, text_table
 
 __all__ = ["SHOWN_VISITS", "pseudo_count_text", "records", "smoothing_text"]
 
@@ -40,6 +40,9 @@ def smoothing_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
         parts.append(_families_text(rows, names, run["family_formulas"]))
     if "interventions" in tables:
         parts.append(_interventions_text(records(tables["interventions"]), run["intervened_on"], level))
+    used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
+    if used:
+        parts.append(f"\n{used}")
     return "\n".join(parts)
 
 
@@ -125,7 +128,8 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
     if all(row is not None and not math.isnan(_real(row["difference"])) for row in exact) and exact:
         factors = [_factor(row) for row in exact if row is not None]
         text += (
-            f"\nα of the intact model over α with exact attention ({level} interval): what spread attention does\n"
+            f"\nα of the intact model over α with exact attention ({level} interval): what spread attention does,\n"
+            "under the read-out that was trained together with it\n"
             + text_table([f"n_v = {v}" for v in shown], [factors], left=0)
         )
     return text

@@ -10,7 +10,7 @@ from icl_estimators.estimators import tolerance_lines
 from icl_estimators.experiments.checks import SAW_THE_FUTURE
 from icl_estimators.experiments.smoothing_summary import pseudo_count_text, records
 from icl_estimators.experiments.tables import Cell, Table
-from icl_estimators.text import number, text_table
+from icl_estimators.text import gamma_text, number, text_table
 from icl_estimators.ties import Pairs, verdict
 
 __all__ = ["summary_text"]
@@ -23,7 +23,8 @@ _ZERO = 1e-12  # a regret that is 0 up to rounding
 def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     """Return the summary of `tables`, made from their rows alone."""
     if "data" in run["options"]:
-        return _observed_text(tables, run)
+        used = gamma_text(run.get("default_gamma", {}))
+        return _observed_text(tables, run) + (f"\n{used}" if used else "")
     options = run["options"]
     level = f"{100 * options['level']:g} %"
     risk = _index(tables["risk"], "estimate", "ci_low", "ci_high")
@@ -79,12 +80,14 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
         parts.append(f"\n{ties}")
     acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
     if acts_like:
-        parts.append("\nPseudo-count α that it acts like after n_v transitions out of the current token\n" + acts_like)
-    if run.get("tuned_gamma"):
         parts.append(
-            "\nRead-out scale γ, tuned on chains of its own: "
-            + ", ".join(f"{name} {gamma:.3f}" for name, gamma in run["tuned_gamma"].items())
+            "\nPseudo-count α that it acts like after n_v transitions out of the current token, on these chains\n"
+            "(python -m icl_estimators.smoothing fits it to chains of its own: within the intervals, other digits)\n"
+            + acts_like
         )
+    used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
+    if used:
+        parts.append(f"\n{used}")
     for line in tolerance_lines(options.get("tolerances", {})):
         parts.append(f"\n{line}")
     if "checks" in tables:

@@ -133,7 +133,8 @@ COLUMN_DEFINITIONS: dict[str, dict[str, str]] = {
         "weight": "share of attention; those of one query sum to 1",
     },
     "circuit": {
-        "estimator": "a trained model, or the explicit construction with the two scales that fit it best",
+        "estimator": "a trained model, or the explicit construction with the scales of r1, G and the read-out that fit "
+        "it best",
         "matrix": "S1: layer-1 scores by token; r1, r2: score by distance in layers 1 and 2; G: layer-2 scores; "
         "direct, induction: logits from a position's own features and from those that layer 2 averages",
         "row": "from 0; rows of 2K entries are the token block, then the scratch block",
@@ -209,6 +210,8 @@ METRIC_DEFINITIONS: dict[str, str] = {
 INTERVENTION_DEFINITIONS = (
     "*previous-token*: layer 1 looks at the previous token alone; *exact-match*: layer 2 looks, evenly, at matching "
     "positions alone; *exact-attention*: both; *no-direct-path*: a position’s own features do not reach its logits; "
-    "*read-out-half*, *-double*: what layer 2 adds to the logits is scaled by ½ or 2."
+    "*read-out-half*, *-double*: what layer 2 adds to the logits is scaled by ½ or 2. All other parts "
+    "keep the weights that were trained together with the part replaced: this tells what a part does in this model, "
+    "not how well a model without it could do."
 )
 """What is changed in the model, in Markdown."""

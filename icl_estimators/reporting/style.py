@@ -56,6 +56,7 @@ _FIXED = {
     "unigram": "#56B4E9",
     "uniform": "#7F7F7F",
 }
+_GAMMA = re.compile(r"^(construction-softmax):[0-9.e+-]+(?=:|$)")  # the same kind of line whatever its γ
 _STYLES = ("-", "--", ":", "-.")
 _RC: Any = {
     "figure.dpi": 100,
@@ -117,11 +118,17 @@ def line_looks(names: Sequence[str]) -> dict[str, Look]:
     Look(colour='#000000', style='-')
     """
     looks: dict[str, Look] = {}
-    taken = {Look(_FIXED[name]) for name in names if name in _FIXED}
+    fixed: dict[str, str] = {}  # by name: the first of a kind has the kind's colour
+    for name in names:
+        kind = _GAMMA.sub(r"\1", name)
+        if kind in _FIXED and (kind == name or (kind not in names and kind not in fixed)):
+            fixed.setdefault(kind, name)
+    known = {name: Look(_FIXED[kind]) for kind, name in fixed.items()}
+    taken = set(known.values())
     free = (Look(colour, style) for style in _STYLES for colour in _PALETTE)
     spare = cycle(look for look in free if look not in taken)
     for name in names:
-        looks[name] = Look(_FIXED[name]) if name in _FIXED else next(spare)
+        looks[name] = known[name] if name in known else next(spare)
     return looks
 
 

@@ -53,6 +53,16 @@ def test_the_scales_are_those_of_least_squares() -> None:
         y = getattr(theirs, name)[rows, columns].double().numpy().ravel()
         slope = np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]
         assert scales["transformer"][scale] == pytest.approx(slope, rel=1e-9)
+    slope = np.linalg.lstsq(ours.r1.double().numpy()[:, None], theirs.r1.double().numpy(), rcond=None)[0][0]
+    assert scales["transformer"]["beta_r1"] == pytest.approx(slope, rel=1e-9)
+    assert scales["transformer"]["beta_r1"] == pytest.approx(6.83, abs=0.01)  # and that of G is 3.24
+    assert scales["transformer"]["beta"] == pytest.approx(3.24, abs=0.01)
+    table, _ = circuit_table(design)
+    assert table is not None
+    frame = table.frame()
+    r1 = frame[(frame.estimator == "construction nearest transformer") & (frame.matrix == "r1")].value.to_numpy()
+    assert r1[1] == scales["transformer"]["beta_r1"]
+    assert not r1[np.arange(len(r1)) != 1].any()
 
 
 @trained
@@ -68,7 +78,7 @@ def test_a_construction_is_nearest_to_itself() -> None:
             return np.full((*tokens.shape, 3), 1 / 3)
 
     table, scales = circuit_table(Study((Folded(), get("add-one"))))
-    assert scales["folded"] == pytest.approx({"beta": 4.0, "gamma": 1.5})
+    assert scales["folded"] == pytest.approx({"beta": 4.0, "beta_r1": 4.0, "gamma": 1.5})
     assert table is not None
     frame = table.frame()
     left, right = (frame[frame.estimator == name].value for name in frame.estimator.unique())

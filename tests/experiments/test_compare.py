@@ -199,7 +199,7 @@ def test_the_record_says_what_was_run(small: Comparison, rules: tuple[str, ...],
         "checkpoints": [],
     }
     assert {key: options[key] for key in expected} == expected
-    assert set(run["tuned_gamma"]) == {"construction-softmax", "construction-softmax:direct_path=false"}
+    assert run["gamma"] == {"construction-softmax": 0.645, "construction-softmax:direct_path=false": 2.21}
     assert {"version", "commit", "libraries", "threads", "jobs", "wall_time_s", "streams"} < set(run)
     assert {"python", "numpy", "scipy", "torch", "pandas", "statsmodels", "matplotlib"} < set(run["libraries"])
     assert run["threads"] == 1

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 from icl_estimators.chains import ChainLaw, sample_chains
+from icl_estimators.estimators import DEFAULT_SPECS, get
 from icl_estimators.estimators.construction import DEFAULT_GAMMA, ConstructionSoftmax
+from icl_estimators.exact import main as exact_main
 from icl_estimators.experiments.compare import compare
 from icl_estimators.experiments.exact import exact_risk
-from icl_estimators.experiments.tuning import TUNING_CHAINS, tune_gamma
+from icl_estimators.experiments.smoothing import effective_smoothing
+from icl_estimators.experiments.tuning import TUNING_CHAINS, gamma_tuner, tune_gamma
+from icl_estimators.validation import InputError
 
 
 @pytest.mark.parametrize("direct_path", [True, False])
@@ -42,14 +46,74 @@ def test_it_is_the_same_every_time_and_has_a_stream_of_its_own() -> None:
     assert not np.isclose(tuning, risk).all(axis=(1, 2)).any()
 
 
-def test_a_study_tunes_what_was_not_given_and_says_so() -> None:
-    names = ["construction-softmax", "construction-softmax:direct_path=false", "construction-softmax:2"]
-    options = {"chains": 20, "length": 12, "decomposition_chains": 0, "seed": 7}
-    result = compare([*names, "add-one"], **options)
-    expected = {name: tune_gamma(ChainLaw(), 12, direct_path=not name.endswith("false"), seed=7) for name in names[:2]}
-    assert result.run["tuned_gamma"] == expected
-    assert result.run["options"]["estimators"] == [*names, "add-one"]
-    given = compare([f"construction-softmax:{expected[names[0]]!r}", "add-one"], **options)
-    tuned, same = (r.risk[r.risk.estimator.str.startswith("construction-softmax")] for r in (result, given))
-    np.testing.assert_array_equal(tuned.estimate[: len(same)], same.estimate)
+OPTIONS = {"chains": 20, "length": 12, "decomposition_chains": 0}
+TUNED = ["construction-softmax:tuned", "construction-softmax:tuned:direct_path=false"]
+
+
+def test_a_tuned_gamma_is_part_of_the_name_and_the_name_is_a_spec_of_the_same_estimator() -> None:
+    result = compare([*TUNED, "add-one"], **OPTIONS)
+    expected = {
+        get(spec, tune=gamma_tuner(ChainLaw(), 12)).name: tune_gamma(ChainLaw(), 12, direct_path=direct)
+        for spec, direct in zip(TUNED, (True, False), strict=True)
+    }
+    assert result.run["tuned_gamma"] == result.run["gamma"] == expected
+    assert result.run["default_gamma"] == {}
+    assert result.run["options"]["estimators"] == [*expected, "add-one"]
+    for name, gamma in expected.items():
+        assert f"{gamma:g}" in name
+        assert get(name).gamma == gamma  # type: ignore[attr-defined]
+        assert f"{name}: γ tuned to this law and length" in result.summary()
+    given = compare([*expected, "add-one"], **OPTIONS)
     assert given.run["tuned_gamma"] == {}
+    assert given.run["gamma"] == expected
+    assert given.risk.equals(result.risk)
+
+
+def test_the_plain_name_stands_for_one_gamma_whatever_the_chains() -> None:
+    for options in ({}, {"length": 6}, {"states": 4, "concentration": 0.5, "seed": 3}):
+        result = compare(["construction-softmax", "add-one"], **(OPTIONS | options))
+        assert result.run["gamma"] == result.run["default_gamma"] == {"construction-softmax": DEFAULT_GAMMA[True]}
+        assert result.run["tuned_gamma"] == {}
+        assert f"construction-softmax: γ = {DEFAULT_GAMMA[True]}, the default" in result.summary()
+
+
+def test_every_command_finds_the_same_gamma_for_a_law_and_a_length(capsys: pytest.CaptureFixture[str]) -> None:
+    specs = ",".join(TUNED)
+    assert exact_main(["--context-length", "6", "--csv", "--estimators", specs]) == 0
+    out = capsys.readouterr().out
+    exact = list(dict.fromkeys(line.split(",")[0] for line in out.splitlines()[1:]))
+    options = {"chains": 20, "length": 6, "seed": 9}
+    studies = [
+        compare(specs, decomposition_chains=0, **options),
+        effective_smoothing(specs, by=["overall"], families=[], **options),
+    ]
+    for study in studies:
+        assert study.run["options"]["estimators"] == [*exact, "add-one"]
+        assert list(study.run["tuned_gamma"]) == exact
+
+
+def test_exact_and_monte_carlo_agree_on_an_estimator_of_one_name() -> None:
+    result = compare([*TUNED, "construction-softmax", "add-one"], **(OPTIONS | {"length": 6, "chains": 4000}))
+    for name in result.run["gamma"]:
+        row = result.risk.query("estimator == @name and metric == 'regret_nats' and context_length == 6").iloc[0]
+        exact = exact_risk(get(name), 6).metrics["regret_nats"][-1]
+        assert abs(row.estimate - exact) < 4 * row.se
+        assert row.se < 0.001
+
+
+def test_the_default_list_is_tuned_where_chains_have_a_law_and_says_its_numbers_elsewhere() -> None:
+    study = compare(length=6, chains=20, decomposition_chains=0)
+    assert len(study.run["tuned_gamma"]) == 2
+    assert study.run["default_gamma"] == {}
+    softmax = [get(spec) for spec in DEFAULT_SPECS if spec.startswith("construction-softmax")]
+    assert {rule.direct_path: rule.gamma for rule in softmax} == DEFAULT_GAMMA  # type: ignore[attr-defined]
+    assert [rule.gamma_from for rule in softmax] == ["given", "given"]  # type: ignore[attr-defined]
+
+
+def test_without_a_law_there_is_nothing_to_tune_to() -> None:
+    with pytest.raises(InputError, match="construction-softmax:tuned needs a law of chains and a length to tune γ to"):
+        get("construction-softmax:tuned")
+    with pytest.raises(InputError, match="unknown option 'tune'"):
+        get("construction-softmax:tune=3")
+    with pytest.raises(InputError, match="length must be an integer of at least 1, not 0"):
+        gamma_tuner(ChainLaw(), 0)

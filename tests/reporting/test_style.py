@@ -39,6 +39,16 @@ def test_an_estimator_looks_the_same_in_any_company() -> None:
         assert line_looks([name, "mine"])[name] == everyone[name]
 
 
+def test_a_construction_looks_the_same_whatever_its_gamma() -> None:
+    for name in ("construction-softmax", "construction-softmax:direct_path=false"):
+        head, colon, rest = name.partition(":")
+        numbered = f"{head}:0.3246{colon}{rest}"
+        assert line_looks([numbered])[numbered] == line_looks([name])[name]
+        looks = line_looks([numbered, name, f"{head}:2{colon}{rest}"])
+        assert looks[name] == line_looks([name])[name]
+        assert len(set(looks.values())) == 3
+
+
 def test_no_two_estimators_look_the_same() -> None:
     names = [*DEFAULTS, *(f"mine-{i}" for i in range(6))]
     looks = line_looks(names)

@@ -67,11 +67,22 @@ def _simulated(results: Results) -> list[str]:
         f"independent unit, so standard errors are of chain means.{bands}{_caveat(results)} Differences between "
         f"estimators are paired on the same draws.{nested}",
     ]
-    gamma = results.run.get("tuned_gamma")
-    if gamma:
-        listed = ", ".join(f"{escape(name)} {value:.3f}" for name, value in gamma.items())
-        items[3] += f" Read-out scales γ were tuned on chains of their own: {listed}."
+    items[3] += _gamma(results)
     return [item.replace("P[t_n]", "P\\[t~n~\\]") for item in items]
+
+
+def _gamma(results: Results) -> str:
+    """Say which read-out scales were used, and which of them were tuned."""
+    used, tuned = results.run.get("gamma", {}), results.run.get("tuned_gamma", {})
+    if not used:
+        return ""
+    text = f" Read-out scales γ: {', '.join(f'{escape(name)} {value:.15g}' for name, value in used.items())}."
+    if tuned:
+        text += (
+            f" Of them {' and '.join(escape(name) for name in tuned)} "
+            f"{'was' if len(tuned) == 1 else 'were'} tuned to this law and length, on chains of their own."
+        )
+    return text
 
 
 def _caveat(results: Results) -> str:
@@ -106,7 +117,7 @@ def _observed(results: Results) -> list[str]:
         "from those before it.",
         f"**Methods.** {counted(len(options['estimators']), 'estimator')}: {_names(results)}. Rows marked "
         f"`:window={options['length']}` read only the last {options['length']} tokens, as a fresh prefix; the others "
-        "the whole history.",
+        f"the whole history.{_gamma(results)}",
         "**Performance measures.** The mean over all predictions"
         + (
             f", with {results.level_text} intervals clustered on sequences."

@@ -149,9 +149,10 @@ def _scales(results: Results, name: str) -> str:
     fitted = results.run.get("nearest_construction", {}).get(name)
     if not fitted:
         return ""
+    first = f"β = {fitted['beta_r1']:.2f} in layer 1 (distance 1), " if "beta_r1" in fitted else ""
     return (
-        " The construction’s scales are fitted to the model by least squares: "
-        f"β = {fitted['beta']:.2f}, γ = {fitted['gamma']:.2f}."
+        " The construction’s scales are fitted to the model by least squares, each to its own matrix: "
+        f"{first}β = {fitted['beta']:.2f} in layer 2 (matching), γ = {fitted['gamma']:.2f}."
     )
 
 

@@ -78,6 +78,12 @@ def _alt(results: Results) -> str:
     return "; ".join(texts) + "." if texts else ""
 
 
+_OTHER_CHAINS = (
+    f" Fitted to the chains of this comparison; {code('python -m icl_estimators.smoothing')} draws chains of its own, "
+    "and its numbers are others within the intervals."
+)
+
+
 def _add_by_visits(page: Page, results: Results) -> None:
     found = {(row["estimator"], row["value"]): row["estimate"] for row in pseudo_counts(results, "visits")}
     visits = [v for v in _SHOWN_VISITS if any(value == v for _, value in found)]
@@ -91,7 +97,7 @@ def _add_by_visits(page: Page, results: Results) -> None:
                 for name in names
             ],
             "Effective pseudo-count by visits: 0 is the bigram’s, which does not smooth, inf is the uniform rule’s. "
-            f"Intervals are in {code('smoothing.csv')}.",
+            f"Intervals are in {code('smoothing.csv')}.{_OTHER_CHAINS if 'risk' in results else ''}",
         )
 
 

@@ -1,0 +1,134 @@
+"""Is it the attention or the read-out? Exact attention under the trained read-out, and under one fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from analysis.claims import Rule
+from analysis.questions import LEVEL, Answer, Sizes
+from icl_estimators import get, sample_chains
+from icl_estimators.chains import occurrence_counts, posterior_predictive, transition_counts
+from icl_estimators.divergences import kl_divergence
+from icl_estimators.estimators.intervened import Intervened
+from icl_estimators.estimators.transformer import Transformer
+from icl_estimators.inference import Moments, PairMoments, mean_intervals, paired_differences
+from icl_estimators.reporting.numbers import interval
+from icl_estimators.transformer.interventions import EXACT_ATTENTION, INTERVENTIONS
+
+__all__ = ["FALLBACKS", "answer", "fit"]
+
+Array = NDArray[np.float64]
+Tokens = NDArray[np.int64]
+
+FITTED_ON = 4000
+_BATCH = 1000
+HELPS = Rule("spread attention helps the prediction if the regret with exact attention is larger", low=0.0)
+
+FALLBACKS: dict[str, str] = {"nothing": "0", "with-sentinel": "n_w/(n + 1)", "prefix": "n_w/n"}
+"""What f_w is where the current token was not left before; elsewhere it is n_vw/n_v."""
+
+
+def frequencies(tokens: Tokens, fallback: str) -> Array:
+    """Return the exact f, shape (N, T, 3)."""
+    counts = transition_counts(tokens, 3)
+    visits = counts.sum(axis=-1, keepdims=True)
+    n = np.arange(1, tokens.shape[1] + 1)[:, None]
+    weight = {"nothing": 0.0, "with-sentinel": 1.0 / (n + 1), "prefix": 1.0 / n}[fallback]
+    return np.where(visits > 0, counts / np.maximum(visits, 1), occurrence_counts(tokens, 3) * weight)
+
+
+def logits(tokens: Tokens, fallback: str, gamma: float, bonus: float) -> Array:
+    """Return γ f_w + δ 1[w = v]."""
+    return gamma * frequencies(tokens, fallback) + bonus * (tokens[:, :, None] == np.arange(3))
+
+
+def fit(tokens: Tokens, fallback: str) -> tuple[float, float]:
+    """Return the γ and δ with the least regret over all prefixes of `tokens`."""
+    q = posterior_predictive(transition_counts(tokens, 3), 1.0)
+    f, own = frequencies(tokens, fallback), (tokens[:, :, None] == np.arange(3)).astype(float)
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        z = parameters[0] * f + parameters[1] * own
+        gap = softmax(z, axis=-1) - q
+        slope = np.array([(gap * x).sum(axis=-1).mean() for x in (f, own)])
+        return -float((q * log_softmax(z, axis=-1)).sum(axis=-1).mean()), slope
+
+    found = minimize(loss, np.array([2.0, 0.0]), jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9})
+    return float(found.x[0]), float(found.x[1])
+
+
+def answer(sizes: Sizes) -> Answer:
+    """Fit read-outs on a stream of their own; compare mean regrets on the same sequences."""
+    own = sample_chains(
+        range(min(FITTED_ON, sizes.many)),
+        sequences_per_chain=1,
+        length=sizes.length,
+        seed=sizes.seed,
+        purpose="tuning",
+    )
+    fitted = {fallback: fit(own.inputs, fallback) for fallback in FALLBACKS}
+    intact = get("transformer")
+    assert isinstance(intact, Transformer)
+    exact = Intervened(intact, next(change for change in INTERVENTIONS if change.name == EXACT_ATTENTION))
+    rules: dict[tuple[str, str, str], Callable[[Tokens], Array]] = {
+        ("model's", "trained", ""): intact.predict_proba,
+        ("exact", "trained", "as trained"): exact.predict_proba,
+    }
+    for fallback, (gamma, bonus) in fitted.items():
+
+        def predict(tokens: Tokens, fallback: str = fallback, gamma: float = gamma, bonus: float = bonus) -> Array:
+            return np.asarray(softmax(logits(tokens, fallback, gamma, bonus), axis=-1))
+
+        rules["exact", "refitted", FALLBACKS[fallback]] = predict
+    parts: dict[tuple[str, str, str], list[Array]] = {key: [] for key in rules}
+    for first in range(0, sizes.many, _BATCH):
+        chains = range(first, min(first + _BATCH, sizes.many))
+        tokens = sample_chains(
+            chains, sequences_per_chain=1, length=sizes.length, seed=sizes.seed, purpose="risk"
+        ).inputs
+        q = posterior_predictive(transition_counts(tokens, 3), 1.0)
+        for key, rule in rules.items():
+            parts[key].append(kl_divergence(q, rule(tokens)).mean(axis=1))
+    regret = {key: np.concatenate(values)[:, None] for key, values in parts.items()}
+    reference = regret["model's", "trained", ""]
+    numbers = {"": (np.nan, np.nan), "as trained": (np.nan, np.nan)}
+    numbers |= {FALLBACKS[fallback]: found for fallback, found in fitted.items()}
+    rows = []
+    for (attention, read_out, fallback), values in regret.items():
+        mean = mean_intervals(Moments.of(values), level=LEVEL)
+        apart = paired_differences(PairMoments.of(values, reference), level=LEVEL)
+        more = (apart.difference[0], apart.low[0], apart.high[0]) if values is not reference else (np.nan,) * 3
+        own_interval = (mean.estimate[0], mean.low[0], mean.high[0])
+        rows.append((attention, read_out, fallback, *numbers[fallback], *own_interval, *more))
+    columns = ["attention", "read_out", "fallback", "gamma", "bonus", "regret_nats", "ci_low", "ci_high"]
+    frame = pd.DataFrame(rows, columns=[*columns, "more_than_model", "more_low", "more_high"])
+    listed = "; ".join(
+        f"{interval(row.regret_nats, row.ci_low, row.ci_high)} with f = {row.fallback} (γ = {row.gamma:.2f}, bonus for "
+        f"repeating {row.bonus:.2f})"
+        for row in frame.iloc[2:].itertuples()
+    )
+    model, kept = (interval(row.regret_nats, row.ci_low, row.ci_high) for row in frame.iloc[:2].itertuples())
+    paragraph = (
+        f"Exact attention under the trained read-out has a mean regret of {kept} nats over n = 1 to {sizes.length}, "
+        f"the intact model {model}, on the same {sizes.many:,} sequences. That read-out was trained together with "
+        "spread attention, so this tells only half. A read-out softmax(γf + bonus) that is fitted to exact frequencies "
+        "f, on chains of its own, has, depending on what f is where the current token was not left before: "
+        f"{listed}. {_verdict(frame.iloc[2:])}"
+    )
+    return Answer("Exact attention with a read-out fitted to it", {"refitted_readout": frame}, (paragraph,))
+
+
+def _verdict(refitted: pd.DataFrame) -> str:
+    verdicts = [HELPS.verdict(row.more_low, row.more_high) for row in refitted.itertuples()]
+    better, worse = verdicts.count("fails"), verdicts.count("holds")
+    text = (
+        f"Paired with the model on the same sequences, {better} of the {len(verdicts)} predict better than it and "
+        f"{worse} worse."
+    )
+    return text + (" It does not follow that spread attention is worth having." if better else "")
