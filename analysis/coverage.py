@@ -16,13 +16,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from analysis.coverage_designs import CHAINS_OF_STUDY, NOMINAL, Design, Key, Seen, designs
+from analysis.coverage_base import CHAINS_OF_STUDY, NOMINAL, Design, Key, Seen
+from analysis.coverage_recipes import Recipe
+from analysis.coverage_risk import Risk
+from analysis.coverage_smoothing import Families, Interventions, PseudoCounts
+from analysis.coverage_truth import CHAINS
 from analysis.questions import Answer, Drawing, write_frame
 from icl_estimators.experiments.compare import crew_for
 from icl_estimators.experiments.executors import in_order, one_thread
 from icl_estimators.reporting.style import WIDTH, figure_style, line_looks
 
-__all__ = ["BAND", "COLUMNS", "Tally", "answer", "by_kind", "coverage_table", "main", "outside", "read"]
+__all__ = ["BAND", "COLUMNS", "Tally", "answer", "by_kind", "coverage_table", "designs", "main", "outside", "read"]
 
 BAND = (0.92, 0.98)
 STUDIES = 400
@@ -301,6 +305,24 @@ def _figure(table: pd.DataFrame) -> Figure:
         axes.invert_yaxis()
         axes.set_xlabel("share of intervals that hold the true value")
     return figure
+
+
+def designs(n_chains: int = CHAINS) -> list[Design]:
+    """Return every small study; `n_chains` for what is exact given the chain alone."""
+    return [
+        Risk(1, n_chains=n_chains),
+        Risk(4, n_chains=n_chains),
+        Risk(8, True, n_chains),
+        PseudoCounts(1),
+        PseudoCounts(4),
+        Families(4),
+        Interventions(),
+        Recipe(2, n_chains=n_chains),
+        Recipe(3, n_chains=n_chains),
+        Recipe(5, n_chains=n_chains),
+        Recipe(10, n_chains=n_chains),
+        Recipe(3, 0.05, n_chains=n_chains),
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import t as student
 
-from analysis.coverage import BAND, COLUMNS, Tally, answer, by_kind, coverage_table, outside
-from analysis.coverage_designs import AT_BOUNDARY, Design, Key, Seen, designs
+from analysis.coverage import BAND, COLUMNS, Tally, answer, by_kind, coverage_table, designs, outside
+from analysis.coverage_base import AT_BOUNDARY, Design, Key, Seen
 from analysis.coverage_rules import FAMILY_RULES, Run, family_rule, noisy
 from analysis.coverage_truth import Nested, Prefixes, Runs, Spread, predictions_of
 from icl_estimators import check_estimator, exact_risk, get
