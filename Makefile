@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: evaluate study test test-all lint types benchmark clean
+.PHONY: evaluate study coverage test test-all lint types benchmark clean
 
 evaluate: $(VENV)/installed
 	$(BIN)/python -m icl_estimators.evaluate --out icl-results --force
@@ -27,6 +27,9 @@ types: $(VENV)/installed-test
 
 study: $(VENV)/installed
 	$(BIN)/python -m analysis.study
+
+coverage: $(VENV)/installed
+	$(BIN)/python -m analysis.coverage
 
 benchmark: $(VENV)/installed-test
 	$(BIN)/python -m analysis.benchmark

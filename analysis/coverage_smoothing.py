@@ -80,7 +80,7 @@ class PseudoCounts(Design):
         prefixes = Prefixes(LENGTH)
         self.rules: list[Estimator] = [get("transformer"), _noisy_rules(prefixes)[0][0], get("unigram")]
         self.plain: dict[tuple[str, str, str], float] = {}
-        groups = [("overall", 0), *(("context-length", n) for n in (2, LENGTH)), *(("visits", v) for v in SHOWN_VISITS)]
+        groups = [("overall", 0), *(("context-length", n) for n in (3, LENGTH)), *(("visits", v) for v in SHOWN_VISITS)]
         for rule in self.rules:
             name, predictions = rule.name, predictions_of(rule, prefixes)
             for by, value in groups:
