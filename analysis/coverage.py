@@ -64,6 +64,7 @@ COLUMNS = (
     "truth",
     "truth_method",
 )
+_COUNTS = ("chains", "sequences", "runs", "studies", "undefined")
 ROOT = Path(__file__).resolve().parents[1]
 
 _BLOCK = 5
@@ -267,8 +268,12 @@ def by_kind(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Return a table that was written before."""
-    return pd.read_csv(path, dtype=dict.fromkeys(COLUMNS[:5], str), float_precision="round_trip")
+    """Return a table that was written before, to the last bit."""
+    table = pd.read_csv(path, dtype=str)
+    for column in COLUMNS[5:-1]:
+        whole = column in _COUNTS
+        table[column] = [int(cell) if whole else float(cell) for cell in table[column]]
+    return table
 
 
 def answer(table: pd.DataFrame) -> Answer:
