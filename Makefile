@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: evaluate study readme test test-all lint types benchmark clean
+.PHONY: evaluate study readme coverage test test-all lint types benchmark clean
 
 evaluate: $(VENV)/installed
 	$(BIN)/python -m icl_estimators.evaluate --out icl-results --force
@@ -31,6 +31,10 @@ study: $(VENV)/installed
 # The tables in data/readme, one training run among them, and the numbers of README.md: a quarter of an hour.
 readme: $(VENV)/installed-test
 	$(BIN)/python -m analysis.readme_numbers
+
+# Hundreds of small studies, whose true values are known: an hour of one core.
+coverage: $(VENV)/installed
+	$(BIN)/python -m analysis.coverage
 
 benchmark: $(VENV)/installed-test
 	$(BIN)/python -m analysis.benchmark

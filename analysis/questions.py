@@ -13,7 +13,7 @@ from analysis.claims import Claim
 from icl_estimators.experiments.tables import Table
 from icl_estimators.reporting.markdown import Page
 
-__all__ = ["LEVEL", "Answer", "Drawing", "Sizes", "write_frame"]
+__all__ = ["LEVEL", "Answer", "Drawing", "Grid", "Sizes", "write_frame"]
 
 LEVEL = 0.95
 
@@ -62,6 +62,17 @@ class Drawing:
 
 
 @dataclass(frozen=True, eq=False)
+class Grid:
+    """A table of the report; cells are Markdown, the first `left` columns text."""
+
+    name: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str
+    left: int = 1
+
+
+@dataclass(frozen=True, eq=False)
 class Answer:
     """What a question found.
 
@@ -74,6 +85,7 @@ class Answer:
         Markdown.
     drawings : tuple of Drawing
     claims : tuple of Claim
+    grids : tuple of Grid
     """
 
     title: str
@@ -81,6 +93,7 @@ class Answer:
     paragraphs: tuple[str, ...]
     drawings: tuple[Drawing, ...] = ()
     claims: tuple[Claim, ...] = field(default=())
+    grids: tuple[Grid, ...] = ()
 
     def add_to(self, page: Page, identifier: str) -> None:
         """Add the section to a page."""
@@ -88,6 +101,8 @@ class Answer:
         page.text(*self.paragraphs)
         for drawing in self.drawings:
             page.figure(drawing.stem, drawing.figure, drawing.caption, drawing.alt)
+        for grid in self.grids:
+            page.table(grid.name, grid.header, grid.rows, grid.caption, left=grid.left)
 
     def write(self, folder: Path) -> None:
         """Write the tables."""

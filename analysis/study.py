@@ -13,6 +13,7 @@ from pathlib import Path
 from analysis import (
     attention_at_the_start,
     construction,
+    coverage,
     kl_to_truth,
     leftover_mass,
     masses,
@@ -36,6 +37,7 @@ from icl_estimators.resources import shipped_checkpoint
 __all__ = ["answers", "build", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
+COVERAGE = ROOT / "data" / "study" / "coverage.csv"
 TITLE = "What a trained induction head estimates"
 
 
@@ -58,6 +60,7 @@ def answers(sizes: Sizes, say: Callable[[str], None] = lambda line: None) -> dic
         note("construction", construction.answer(sizes))
         note("leftover_mass", leftover_mass.answer(sizes))
         note("refitted_readout", refitted_readout.answer(sizes))
+        note("coverage", coverage.answer(coverage.read(COVERAGE)))
     return found
 
 
@@ -122,7 +125,8 @@ def _number(claim: Claim) -> str:
 def _add_provenance(page: Page, data: Path, found: dict[str, Answer]) -> None:
     tables = ", ".join(code(f"{name}.csv") for answer in found.values() for name in answer.tables)
     page.text(
-        f"{code('make study')} gives every number, figure and sentence of this report again. The tables behind it are "
+        f"{code('make study')} gives every number, figure and sentence of this report again, from a table "
+        f"{code('coverage.csv')} that {code('make coverage')} makes. The tables behind it are "
         f"in {code('data/study')}: {tables}, {code('claims.csv')}; the versions that made them in {code('run.json')}."
     )
 
