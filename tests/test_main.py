@@ -15,7 +15,7 @@ Python = Callable[..., subprocess.CompletedProcess[str]]
 
 def test_the_commands_are_the_modules_that_are_run() -> None:
     folder = Path(icl_estimators.__path__[0])
-    found = {path.stem for path in folder.glob("[!_]*.py") if '__name__ == "__main__"' in path.read_text("utf-8")}
+    found = {path.stem for path in folder.glob("[!_]*.py") if '\nif __name__ == "__main__":' in path.read_text("utf-8")}
     assert found == set(COMMANDS)
 
 

@@ -14,6 +14,7 @@ import os
 import pickle
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -272,7 +273,9 @@ def _state(estimator: Estimator) -> str | None:
     import joblib
 
     try:
-        found: str = joblib.hash(estimator, hash_name="sha1")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # pickle spells a module out when it gives up on one
+            found: str = joblib.hash(estimator, hash_name="sha1")
     except Exception:  # whatever pickling it raises
         return None
     return found

@@ -38,8 +38,8 @@ def test_every_check_of_a_good_study_is_standard_normal(small: Comparison, rules
     table = table[~bound]
     assert table.z.abs().max() < 4.5
     for check, rows in table.groupby("check"):
-        # These draws are lucky: the tokens that came were likely ones (z = 4 for all n together, 2.4 of 5,000 chains).
-        assert (rows.z**2).mean() < (2.5 if check != "next_token" else 4.0)
+        # All rows of a check rest on the same draws, so that their mean square is spread like that of one or two.
+        assert (rows.z**2).mean() < 4.0, check
     has_z = table.z.notna()
     np.testing.assert_allclose(table.z[has_z], table.estimate[has_z] / table.se[has_z], rtol=1e-12)
     assert (table.note[~has_z] != "").all()

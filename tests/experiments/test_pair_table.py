@@ -102,7 +102,7 @@ def test_one_estimator_makes_no_pairs() -> None:
 def test_training_runs_and_their_mean_are_paired_as_in_the_other_tables() -> None:
     class Run:
         n_states = 3
-        training_run = True
+        recipe = "m"
 
         def __init__(self, name: str, weight: float) -> None:
             self.name, self.weight = name, weight

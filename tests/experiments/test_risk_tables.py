@@ -38,10 +38,9 @@ class Leaning:
     """A "training run": uniform, leaning towards state 0 by its own weight."""
 
     n_states = 3
-    recipe = "transformer"
 
-    def __init__(self, name: str, weight: float) -> None:
-        self.name, self.weight = name, weight
+    def __init__(self, name: str, weight: float, recipe: str = "transformer") -> None:
+        self.name, self.weight, self.recipe = name, weight, recipe
 
     def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
         out = np.full((*tokens.shape, 3), (1 - self.weight) / 3)
@@ -51,9 +50,8 @@ class Leaning:
 
 def pooled_study(chains: int) -> Study:
     runs = (Leaning("transformer:a", 0.1), Leaning("transformer:b", 0.4))
-    names = tuple(run.name for run in runs)
     made = (*runs, get("bigram"), get("add-one"))
-    return Study(made, length=5, seed=3, chains=chains, sequences_per_chain=2, checkpoints=names)
+    return Study(made, length=5, seed=3, chains=chains, sequences_per_chain=2)
 
 
 @pytest.fixture(scope="module")
@@ -345,13 +343,12 @@ def test_training_runs_share_out_their_error_over_bias_prompts_and_training(pool
 
 
 def test_the_recipe_has_rows_of_its_own_in_the_decomposition() -> None:
-    runs = tuple(Leaning(f"m:{name}", weight) for name, weight in zip("abcd", (0.1, 0.15, 0.4, 0.3), strict=True))
+    runs = tuple(Leaning(f"m:{name}", weight, "m") for name, weight in zip("abcd", (0.1, 0.15, 0.4, 0.3), strict=True))
     study = Study(
         (*runs, get("add-one")),
         length=3,
         decomposition_chains=40,
         decomposition_sequences=6,
-        checkpoints=tuple(run.name for run in runs),
     )
     moments = decomposition_block(study, range(40))
     table = decomposition_table(study, moments).frame()

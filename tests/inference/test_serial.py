@@ -26,7 +26,7 @@ def test_it_is_the_standard_error_of_a_constant_with_hac_errors(lag: int) -> Non
 
 
 def test_at_lag_0_it_is_the_paired_t_test() -> None:
-    a, b = [*np.random.default_rng(1).normal(size=(2, 50)), [0.1], [0.0]]
+    a, b = np.random.default_rng(1).normal(size=(2, 50))
     difference = a - b
     se = np.sqrt(long_run_covariance(difference[:, None], 0)[0, 0])
     assert difference.mean() / se == pytest.approx(ttest_rel(a, b).statistic, rel=1e-12)
