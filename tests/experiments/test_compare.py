@@ -496,6 +496,7 @@ def test_a_look_ahead_at_long_contexts_is_found_at_the_studys_length() -> None:
             study([PeeksLate()], **{**options, "length": 100})  # type: ignore[operator]
 
 
+@pytest.mark.filterwarnings("ignore:BuiltinImporter")
 def test_a_stated_tolerance_is_recorded_and_said() -> None:
     class Half(ContractLike):
         name, tolerance = "half", 0.01
