@@ -17,16 +17,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.chains import (
+from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
+from icl_estimators.estimators import get
+from icl_estimators.inference import Cells, Moments, bias_variance, chain_values, kl_bias_variance, simultaneous_band
+from icl_estimators.sources import (
     posterior_kl_floor,
     posterior_predictive,
     sample_chains,
     start_probabilities,
     transition_counts,
 )
-from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
-from icl_estimators.estimators import get
-from icl_estimators.inference import Cells, Moments, bias_variance, chain_values, kl_bias_variance, simultaneous_band
 
 __all__ = ["TARGET", "coverage", "main", "populations"]
 

@@ -20,24 +20,16 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from analysis.pairs import HEADER, Action, Pair, measure, seconds
-from icl_estimators.chains import sample_batch, sample_chains
 from icl_estimators.compiling import numba_is_there
 from icl_estimators.estimators import get
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.study import Study
 from icl_estimators.resources import shipped_checkpoint
+from icl_estimators.sources import sample_batch, sample_chains
 from icl_estimators.text import text_table
-from icl_estimators.transformer import (
-    ModelConfig,
-    Recipe,
-    Trainer,
-    Transformer,
-    fold,
-    folded_logits,
-    folded_loss,
-    load_checkpoint,
-)
-from icl_estimators.transformer.updates import advance
+from icl_estimators.transformer import ModelConfig, Transformer, fold, folded_logits, folded_loss, load_checkpoint
+from icl_estimators.transformer.training import Recipe, Trainer
+from icl_estimators.transformer.training.updates import advance
 
 __all__ = ["main"]
 

@@ -13,14 +13,15 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from analysis.pairs import Action, Pair, seconds
-from icl_estimators.chains import sample_chains
 from icl_estimators.estimators import get
 from icl_estimators.estimators.transformer import Transformer as Rule
+from icl_estimators.sources import sample_chains
 from icl_estimators.text import text_table
-from icl_estimators.transformer import ModelConfig, Recipe, Trainer, Transformer, fold
-from icl_estimators.transformer.adam import adam_update
+from icl_estimators.transformer import ModelConfig, Transformer, fold
 from icl_estimators.transformer.kernel import kernel_loss
-from icl_estimators.transformer.together import advance_together
+from icl_estimators.transformer.training import Recipe, Trainer
+from icl_estimators.transformer.training.adam import adam_update
+from icl_estimators.transformer.training.joint_updates import advance_together
 
 __all__ = ["kernel_pairs", "training_shares"]
 

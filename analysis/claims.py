@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from icl_estimators.experiments.tables import Table
+from icl_estimators.engine.tables import Table
 
 __all__ = ["COLUMNS", "Claim", "Rule", "claims_table"]
 

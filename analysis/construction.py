@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from analysis.claims import Claim, Rule
 from analysis.questions import Answer, Drawing, Sizes
 from icl_estimators import get, sample_chains
-from icl_estimators.chains import transition_counts
 from icl_estimators.estimators.induction_matrices import InductionMatrices
 from icl_estimators.reporting.numbers import spell
 from icl_estimators.reporting.style import WIDTH, Look, figure_style, plain_log_axis
+from icl_estimators.sources import transition_counts
 
 __all__ = ["answer"]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.coverage_truth import STATES, Group, Prefixes
 from icl_estimators import get
-from icl_estimators.chains import occurrence_counts, transition_counts
+from icl_estimators.sources import occurrence_counts, transition_counts
 
 __all__ = ["FAMILY_RULES", "Run", "TableRule", "family_rule", "noisy"]
 

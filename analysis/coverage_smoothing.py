@@ -31,7 +31,7 @@ from analysis.coverage_rules import FAMILY_RULES, TableRule, family_rule, noisy
 from analysis.coverage_truth import STATES, Prefixes, predictions_of
 from icl_estimators import effective_smoothing, get
 from icl_estimators.estimators import Estimator
-from icl_estimators.inference import fitted_values
+from icl_estimators.pseudo_counts import fitted_values
 
 __all__ = ["Families", "Interventions", "PseudoCounts"]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from icl_estimators.chains import all_prefixes, occurrence_counts, prefix_probabilities, transition_counts
 from icl_estimators.estimators import Estimator
 from icl_estimators.inference import BIN_EDGES
+from icl_estimators.sources import all_prefixes, occurrence_counts, prefix_probabilities, transition_counts
 
 __all__ = ["CHAINS", "STATES", "Group", "Nested", "Prefixes", "Runs", "Spread", "predictions_of"]
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from analysis.claims import Claim, Rule
 from analysis.questions import LEVEL, Answer, Drawing, Sizes
 from icl_estimators import get, sample_chains
-from icl_estimators.chains import posterior_predictive, transition_counts
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.inference import (
     Moments,
@@ -24,6 +23,7 @@ from icl_estimators.inference import (
 from icl_estimators.reporting.figures.lines import Curve, context_axis, draw_curves
 from icl_estimators.reporting.numbers import interval, percent_interval
 from icl_estimators.reporting.style import WIDTH, figure_style, line_looks
+from icl_estimators.sources import posterior_predictive, transition_counts
 
 __all__ = ["answer", "draw"]
 

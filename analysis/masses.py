@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from analysis.questions import LEVEL, Sizes
 from icl_estimators import sample_chains
 from icl_estimators.estimators.transformer import Transformer
-from icl_estimators.inference import (
-    NO_PREVIOUS_TOKEN,
-    AttentionQuantities,
-    Moments,
-    PairMoments,
-    attention_quantities,
-    mean_intervals,
-    paired_differences,
-)
+from icl_estimators.experiments import NO_PREVIOUS_TOKEN, AttentionQuantities, attention_quantities
+from icl_estimators.inference import Moments, PairMoments, mean_intervals, paired_differences
 
 __all__ = ["attend", "change", "mean_over", "table"]
 

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.claims import Claim
-from icl_estimators.experiments.tables import Table
+from icl_estimators.engine.tables import Table
 from icl_estimators.reporting.markdown import Page
 
 __all__ = ["LEVEL", "Answer", "Drawing", "Grid", "Sizes", "write_frame"]

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import readme
 from analysis.questions import write_frame
 from icl_estimators import compare, effective_smoothing, train
-from icl_estimators.experiments.folder import write_json
+from icl_estimators.engine.folder import write_json
 from icl_estimators.provenance import library_versions
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.validation import InputError

@@ -13,12 +13,12 @@ from scipy.special import log_softmax, softmax
 from analysis.claims import Rule
 from analysis.questions import LEVEL, Answer, Sizes
 from icl_estimators import get, sample_chains
-from icl_estimators.chains import occurrence_counts, posterior_predictive, transition_counts
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.estimators.intervened import Intervened
 from icl_estimators.estimators.transformer import Transformer
 from icl_estimators.inference import Moments, PairMoments, mean_intervals, paired_differences
 from icl_estimators.reporting.numbers import interval
+from icl_estimators.sources import occurrence_counts, posterior_predictive, transition_counts
 from icl_estimators.transformer.interventions import EXACT_ATTENTION, INTERVENTIONS
 
 __all__ = ["FALLBACKS", "answer", "fit"]

@@ -23,8 +23,8 @@ from analysis import (
 )
 from analysis.claims import Claim, claims_table
 from analysis.questions import Answer, Sizes
-from icl_estimators.experiments.executors import one_thread
-from icl_estimators.experiments.folder import write_json
+from icl_estimators.engine.executors import one_thread
+from icl_estimators.engine.folder import write_json
 from icl_estimators.files import sha256
 from icl_estimators.locking import sole_writer
 from icl_estimators.provenance import library_versions

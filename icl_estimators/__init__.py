@@ -6,15 +6,16 @@ on the same draws. Start with :func:`compare`, or from a shell with ``python -m 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from icl_estimators.lazy import on_use
 
 if TYPE_CHECKING:
-    from icl_estimators.chains import ChainLaw, sample_chains
     from icl_estimators.estimators import Estimator, check_estimator, get
     from icl_estimators.experiments.compare import Comparison, compare
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
     from icl_estimators.experiments.smoothing import Smoothing, effective_smoothing
+    from icl_estimators.sources import ChainLaw, sample_chains
     from icl_estimators.validation import InputError
 
 __version__ = "0.1.0"
@@ -36,7 +37,7 @@ __all__ = [
 
 # Loaded on use (PEP 562), so that a command that needs no SciPy or torch starts without them.
 _HOMES = {
-    "ChainLaw": "icl_estimators.chains",
+    "ChainLaw": "icl_estimators.sources",
     "Comparison": "icl_estimators.experiments.compare",
     "Estimator": "icl_estimators.estimators",
     "ExactRisk": "icl_estimators.experiments.exact",
@@ -47,15 +48,8 @@ _HOMES = {
     "effective_smoothing": "icl_estimators.experiments.smoothing",
     "exact_risk": "icl_estimators.experiments.exact",
     "get": "icl_estimators.estimators",
-    "sample_chains": "icl_estimators.chains",
+    "sample_chains": "icl_estimators.sources",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_use(__name__, _HOMES)

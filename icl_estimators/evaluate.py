@@ -31,8 +31,8 @@ from icl_estimators.options import (
 from icl_estimators.validation import InputError
 
 if TYPE_CHECKING:
-    from icl_estimators.chains import ObservedSequences
     from icl_estimators.experiments.compare import Comparison
+    from icl_estimators.sources import ObservedSequences
 
 __all__ = ["main"]
 
@@ -175,8 +175,9 @@ def _report(options: argparse.Namespace) -> list[Path]:
 
 def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison | None, list[Path]]:
     """Run the study; None if it had been finished before and was to be resumed."""
-    from icl_estimators.chains import ChainLaw
-    from icl_estimators.experiments.block_store import StudyBlocks
+    from icl_estimators.engine.block_store import StudyBlocks
+    from icl_estimators.engine.folder import check_folder
+    from icl_estimators.estimators.identity import study_identity
     from icl_estimators.experiments.compare import (
         design_options,
         expect_study,
@@ -184,11 +185,10 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
         study_estimators,
         weight_files,
     )
-    from icl_estimators.experiments.folder import check_folder
-    from icl_estimators.experiments.identity import study_identity
     from icl_estimators.experiments.study import Study
     from icl_estimators.experiments.tuning import gamma_tuner
     from icl_estimators.files import require_writable
+    from icl_estimators.sources import ChainLaw
 
     law = ChainLaw(
         3 if options.states is None else options.states,
@@ -237,18 +237,18 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
 
 
 def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison | None, list[Path]]:
-    from icl_estimators.chains import read_sequences
-    from icl_estimators.chains.observed import dataset
+    from icl_estimators.engine.executors import one_thread
+    from icl_estimators.engine.folder import check_folder
     from icl_estimators.estimators import split_specs, stated_tolerances, tolerance_lines
+    from icl_estimators.estimators.identity import study_identity
     from icl_estimators.estimators.offers import takes
     from icl_estimators.estimators.registry import parse_spec
     from icl_estimators.experiments.compare import Comparison, gamma_record, weight_files
-    from icl_estimators.experiments.executors import one_thread
-    from icl_estimators.experiments.folder import check_folder
-    from icl_estimators.experiments.identity import study_identity
     from icl_estimators.experiments.observed import unchecked_line
     from icl_estimators.experiments.observed_tables import observed_tables, with_reference
     from icl_estimators.files import sha256
+    from icl_estimators.sources import read_sequences
+    from icl_estimators.sources.observed.sequences import dataset
 
     if options.sequences is not None:
         data = read_sequences(options.sequences, delimiter=options.delimiter, characters=options.characters)

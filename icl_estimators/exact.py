@@ -39,9 +39,9 @@ def _parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the exact risk; return the exit status."""
     options = _parser().parse_args(argv)
-    from icl_estimators.chains import ChainLaw
     from icl_estimators.experiments.exact import EXACT_METRICS, check_exact_budget, exact_risk
     from icl_estimators.experiments.tuning import gamma_tuner
+    from icl_estimators.sources import ChainLaw
 
     law = ChainLaw(options.states, options.concentration)
     check_exact_budget(law.n_states, options.context_length)

@@ -371,8 +371,8 @@ def make_estimators(
 
 
 def _check(estimators: Sequence[Estimator], n_states: int, length: int) -> None:
+    from icl_estimators.engine.executors import one_thread
     from icl_estimators.estimators import check_estimator, stated_tolerances, tolerance_lines
-    from icl_estimators.experiments.executors import one_thread
 
     with one_thread():
         for estimator in estimators:

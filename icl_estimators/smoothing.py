@@ -98,14 +98,14 @@ def _main(options: argparse.Namespace, arguments: Sequence[str], held: ExitStack
 
 
 def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[Path]]:
-    from icl_estimators.chains import ChainLaw
+    from icl_estimators.engine.folder import check_folder
+    from icl_estimators.estimators.identity import study_identity
     from icl_estimators.experiments.compare import study_estimators, weight_files
-    from icl_estimators.experiments.folder import check_folder
-    from icl_estimators.experiments.identity import study_identity
     from icl_estimators.experiments.smoothing import run_smoothing, smoothing_design, smoothing_options
     from icl_estimators.experiments.tuning import gamma_tuner
     from icl_estimators.files import require_writable
-    from icl_estimators.inference import FAMILIES, GROUPINGS
+    from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS
+    from icl_estimators.sources import ChainLaw
 
     law = ChainLaw(
         3 if options.states is None else options.states,

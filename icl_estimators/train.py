@@ -22,8 +22,8 @@ from icl_estimators.validation import InputError
 
 if TYPE_CHECKING:
     from icl_estimators.transformer.checkpoint import CheckpointInfo
-    from icl_estimators.transformer.runs import Report, Run
-    from icl_estimators.transformer.training import MetricRow
+    from icl_estimators.transformer.training.runs import Report, Run
+    from icl_estimators.transformer.training.trainer import MetricRow
 
 __all__ = ["main"]
 
@@ -104,8 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace, held: ExitStack) -> int:
-    from icl_estimators.transformer.parallel import train_many  # loads torch
-    from icl_estimators.transformer.runs import RunFiles, check_space, prepare
+    from icl_estimators.transformer.training.processes import train_many  # loads torch
+    from icl_estimators.transformer.training.runs import RunFiles, check_space, prepare
 
     runs = _runs(options)
     for run in runs:
@@ -157,8 +157,8 @@ def _main(options: argparse.Namespace, held: ExitStack) -> int:
 def _runs(options: argparse.Namespace) -> list[Run]:
     from icl_estimators.transformer.config import ModelConfig
     from icl_estimators.transformer.engines import choose_engine
-    from icl_estimators.transformer.recipe import Recipe
-    from icl_estimators.transformer.runs import Run, engine_there
+    from icl_estimators.transformer.training.recipe import Recipe
+    from icl_estimators.transformer.training.runs import Run, engine_there
 
     config = ModelConfig(
         n_states=options.states,

@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.engine.executors import one_thread
+from icl_estimators.engine.tables import COLUMNS
 from icl_estimators.evaluate import main
 from icl_estimators.experiments import compare as module_of_compare
 from icl_estimators.experiments.compare import compare
-from icl_estimators.experiments.executors import one_thread
-from icl_estimators.experiments.tables import COLUMNS
 from icl_estimators.resources import shipped_checkpoint
 
 Refused = Callable[..., str]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import get
 from icl_estimators.estimators.registry import TUNED_SPECS
 from icl_estimators.exact import main
 from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
 from icl_estimators.experiments.tuning import gamma_tuner
+from icl_estimators.sources import ChainLaw
 
 RULES = "bigram,add-constant:0.1,construction:3"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from icl_estimators.experiments.folder import save_tables
-from icl_estimators.experiments.tables import COLUMNS
+from icl_estimators.engine.folder import save_tables
+from icl_estimators.engine.tables import COLUMNS
 from icl_estimators.locking import sole_writer
 from icl_estimators.report import main as report
 from icl_estimators.smoothing import main as smoothing

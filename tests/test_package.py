@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -77,28 +75,3 @@ def test_every_module_says_what_it_is_and_what_it_offers() -> None:
         assert module.__doc__, found.name
         for name in module.__all__:
             assert hasattr(module, name), f"{found.name}.{name}"
-
-
-ROOMS = ("chains", "transformer", "estimators", "inference", "experiments", "reporting")
-MAY_USE = {
-    "chains": set(),
-    "transformer": {"chains"},
-    "estimators": {"chains", "transformer"},
-    "inference": set(),
-    "experiments": {"chains", "transformer", "estimators", "inference"},
-    "reporting": {"chains", "transformer", "estimators", "inference", "experiments"},
-}
-"""What a room may import, besides itself and the modules that every room may use."""
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_from_rooms_above_it(room: str) -> None:
-    folder = Path(icl_estimators.__path__[0])
-    commands = {path.stem for path in folder.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
-    allowed = {room, *MAY_USE[room]} | {path.stem for path in folder.glob("*.py")} - commands - {"options"}
-    for path in sorted((folder / room).glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            used = {module.split(".")[1] for module in modules if module.startswith("icl_estimators.")}
-            assert used <= allowed, f"{path.name} imports {', '.join(used - allowed)}"

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from icl_estimators import effective_smoothing
-from icl_estimators.experiments.executors import one_thread
+from icl_estimators.engine.executors import one_thread
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.smoothing import main
 

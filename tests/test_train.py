@@ -23,7 +23,7 @@ LONGER = ["--steps", "400", "--batch", "8", "--length", "30", "--save-every", "0
 
 @pytest.fixture(autouse=True)
 def _short_final_measurement(monkeypatch):
-    monkeypatch.setattr("icl_estimators.transformer.measuring._FINAL_BATCHES", 2)
+    monkeypatch.setattr("icl_estimators.transformer.training.measuring._FINAL_BATCHES", 2)
 
 
 def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
@@ -274,7 +274,7 @@ def test_interrupt_leaves_a_state_to_resume(tmp_path, hearing, jobs, engine, num
     assert process.returncode == status
     assert "stopped; --resume goes on from here" in err
     assert "Traceback" not in err
-    from icl_estimators.transformer.runs import _read_state
+    from icl_estimators.transformer.training.runs import _read_state
 
     _, rows, state = _read_state(tmp_path / "k3-seed0" / "state.safetensors")
     assert state.step >= 20

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from icl_estimators import compare, effective_smoothing
-from icl_estimators.experiments.cluster import Cluster
-from icl_estimators.experiments.executors import Processes
+from icl_estimators.engine.cluster import Cluster
+from icl_estimators.engine.executors import Processes
 from icl_estimators.options import command
 from icl_estimators.transformer.config import ModelConfig
-from icl_estimators.transformer.parallel import train_many
-from icl_estimators.transformer.runs import Run
-from icl_estimators.transformer.training import Recipe
+from icl_estimators.transformer.training.processes import train_many
+from icl_estimators.transformer.training.runs import Run
+from icl_estimators.transformer.training.trainer import Recipe
 from icl_estimators.validation import InputError
 from icl_estimators.workers import (
     NestedWorkers,

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from icl_estimators.chains import occurrence_counts, transition_counts
 from icl_estimators.estimators.induction_matrices import InductionMatrices
+from icl_estimators.sources import occurrence_counts, transition_counts
 from icl_estimators.text import exactly
 from icl_estimators.validation import InputError, as_tokens, positive_int, positive_real
 

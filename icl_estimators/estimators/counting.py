@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from icl_estimators.chains import occurrence_counts, posterior_predictive, transition_counts
+from icl_estimators.sources import occurrence_counts, posterior_predictive, transition_counts
 from icl_estimators.text import exactly
 from icl_estimators.validation import InputError, as_tokens, positive_int, positive_real
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from icl_estimators.chains import occurrence_counts, posterior_predictive
+from icl_estimators.sources import occurrence_counts, posterior_predictive
 from icl_estimators.validation import as_tokens, positive_int
 
 __all__ = ["Unigram"]

@@ -8,21 +8,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.chains import sample_chains
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import ContractError
-from icl_estimators.experiments.study import UNIT, Study
-from icl_estimators.experiments.tables import Cell, Table
-from icl_estimators.inference import (
+from icl_estimators.experiments.attention_quantities import (
     NO_PREVIOUS_TOKEN,
     AttentionQuantities,
-    Intervals,
-    Moments,
     attention_quantities,
-    mean_intervals,
-    merge_in_order,
-    two_way_intervals,
-    with_mean,
 )
+from icl_estimators.experiments.study import UNIT, Study
+from icl_estimators.inference import Intervals, Moments, mean_intervals, merge_in_order, two_way_intervals, with_mean
+from icl_estimators.sources import sample_chains
 
 __all__ = ["EXAMPLE_TOKENS", "HasAttention", "attention_example_table", "attention_table"]
 

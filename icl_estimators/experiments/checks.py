@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.decomposition import DecompositionMoments
 from icl_estimators.experiments.exact import ExactRisk, exact_risk
 from icl_estimators.experiments.risk import RiskMoments
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR, context_labels
 from icl_estimators.experiments.study import Study
-from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import Check, agreement_check, zero_mean_check
-from icl_estimators.inference.intervals import t_quantile
+from icl_estimators.inference.intervals.mean import t_quantile
 
 __all__ = ["SAW_THE_FUTURE", "check_table", "exact_length", "exact_risks"]
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.study import Study
-from icl_estimators.experiments.tables import Cell, Table
 
 if TYPE_CHECKING:
     from icl_estimators.transformer import Folded

@@ -12,7 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
-from icl_estimators.chains import ChainLaw, StartLaw
+from icl_estimators.engine.block_store import StudyBlocks
+from icl_estimators.engine.cluster import Cluster
+from icl_estimators.engine.executors import InProcess, Processes, cannot_travel, in_order, one_thread
+from icl_estimators.engine.tables import Table
 from icl_estimators.estimators import (
     CHECK_LENGTH,
     DEFAULT_SPECS,
@@ -25,16 +28,13 @@ from icl_estimators.estimators import (
     tolerance_lines,
 )
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.estimators.identity import Sealed, study_identity
 from icl_estimators.estimators.offers import require_use
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.attention import attention_example_table, attention_table
-from icl_estimators.experiments.block_store import StudyBlocks
 from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
-from icl_estimators.experiments.cluster import Cluster
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
-from icl_estimators.experiments.executors import InProcess, Processes, cannot_travel, in_order, one_thread
-from icl_estimators.experiments.identity import Sealed, study_identity
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -45,12 +45,12 @@ from icl_estimators.experiments.risk_tables import (
 )
 from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
-from icl_estimators.experiments.summary import summary_text
-from icl_estimators.experiments.tables import Table
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.files import sha256
 from icl_estimators.inference import required_chains
 from icl_estimators.provenance import made_with
+from icl_estimators.reporting.terminal.comparison import summary_text
+from icl_estimators.sources import ChainLaw, StartLaw
 from icl_estimators.validation import InputError, positive_int
 from icl_estimators.workers import refuse_in_worker
 
@@ -137,7 +137,7 @@ class Comparison:
             If the folder cannot be written to, another process is writing to it, or it holds another study and `force`
             is false.
         """
-        from icl_estimators.experiments.folder import save_tables
+        from icl_estimators.engine.folder import save_tables
 
         return save_tables(Path(folder), self.tables, self.run, force=force)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.chains import sample_chains, start_probabilities
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
@@ -19,6 +18,8 @@ from icl_estimators.inference import (
     training_variance,
     with_mean,
 )
+from icl_estimators.inference.trees import Summary
+from icl_estimators.sources import sample_chains, start_probabilities
 
 __all__ = ["DECOMPOSITION_METRICS", "DecompositionMoments", "decomposition_block"]
 
@@ -39,7 +40,7 @@ _RUN_METRICS = ("bias_squared", "training_variance")
 
 
 @dataclass(frozen=True, eq=False)
-class DecompositionMoments:
+class DecompositionMoments(Summary):
     """What the nested design keeps of some chains; coordinates are context lengths 1 … T and then their mean.
 
     Attributes
@@ -56,14 +57,6 @@ class DecompositionMoments:
     parts: dict[tuple[str, str], Moments]
     tallies: dict[str, CellTally]
     runs: dict[tuple[str, str], Moments] = field(default_factory=dict)
-
-    def merge(self, other: DecompositionMoments) -> DecompositionMoments:
-        """Return the summaries of both groups of chains together; `other`'s come after."""
-        return DecompositionMoments(
-            {key: moments.merge(other.parts[key]) for key, moments in self.parts.items()},
-            {key: tally.merge(other.tallies[key]) for key, tally in self.tallies.items()},
-            {key: moments.merge(other.runs[key]) for key, moments in self.runs.items()},
-        )
 
 
 def decomposition_block(study: Study, chains: range) -> DecompositionMoments:

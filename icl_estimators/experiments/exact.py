@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from icl_estimators.chains import (
+from icl_estimators.divergences import kl_divergence, squared_error
+from icl_estimators.engine.executors import one_thread
+from icl_estimators.estimators import Estimator
+from icl_estimators.experiments.prediction import ask
+from icl_estimators.sources import (
     ChainLaw,
     all_prefixes,
     check_prefix_budget,
@@ -21,10 +25,6 @@ from icl_estimators.chains import (
     prefix_probabilities,
     transition_counts,
 )
-from icl_estimators.divergences import kl_divergence, squared_error
-from icl_estimators.estimators import Estimator
-from icl_estimators.experiments.executors import one_thread
-from icl_estimators.experiments.prediction import ask
 from icl_estimators.validation import InputError
 
 __all__ = ["EXACT_METRICS", "ExactRisk", "check_exact_budget", "exact_risk"]
@@ -73,7 +73,7 @@ def check_exact_budget(n_states: int, length: int) -> int:
     Raises
     ------
     InputError
-        If K is above 1,000, or as :func:`icl_estimators.chains.check_prefix_budget` does.
+        If K is above 1,000, or as :func:`icl_estimators.sources.check_prefix_budget` does.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def exact_risk(estimator: Estimator, length: int, law: ChainLaw | None = None) -
     estimator : Estimator
         Any; it sees every sequence of `length` tokens once.
     length : int
-        T, within the budget of :func:`icl_estimators.chains.check_prefix_budget`.
+        T, within the budget of :func:`icl_estimators.sources.check_prefix_budget`.
     law : ChainLaw, optional
         K, α; K = 3, α = 1 by default.
 

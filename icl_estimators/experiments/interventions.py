@@ -13,27 +13,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.chains import posterior_predictive, sample_chains, transition_counts
 from icl_estimators.divergences import kl_divergence
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
-from icl_estimators.experiments.tables import Cell, Table
-from icl_estimators.inference import (
+from icl_estimators.inference import Intervals, RatioMoments, ratio_intervals
+from icl_estimators.inference.intervals.mean import t_quantile
+from icl_estimators.inference.trees import Summary
+from icl_estimators.pseudo_counts import (
     CountStatistics,
     Grouping,
-    Intervals,
     Laws,
     PairedPseudoCountMoments,
     PrefixGroups,
     PseudoCount,
-    RatioMoments,
     fit_pseudo_count,
     fitted_values,
     pseudo_count_difference,
-    ratio_intervals,
 )
-from icl_estimators.inference.intervals import t_quantile
+from icl_estimators.sources import posterior_predictive, sample_chains, transition_counts
 
 if TYPE_CHECKING:
     from icl_estimators.estimators.transformer import Transformer
@@ -51,7 +50,7 @@ Key = tuple[Grouping, int]
 
 
 @dataclass(frozen=True, eq=False)
-class InterventionMoments:
+class InterventionMoments(Summary):
     """What is kept of some chains.
 
     Attributes
@@ -66,16 +65,6 @@ class InterventionMoments:
     pairs: dict[tuple[str, Key], PairedPseudoCountMoments | None]
     regret: dict[str, RatioMoments] | None
     difference: dict[str, RatioMoments] | None
-
-    def merge(self, other: InterventionMoments) -> InterventionMoments:
-        """Return the moments of both groups of chains together; `other`'s come after."""
-        pairs = dict(self.pairs)
-        for key, pair in other.pairs.items():
-            mine = pairs[key]
-            pairs[key] = pair if mine is None else mine if pair is None else mine.merge(pair)
-        return InterventionMoments(
-            pairs, _merge_each(self.regret, other.regret), _merge_each(self.difference, other.difference)
-        )
 
 
 def intervention_targets(study: Study) -> tuple[Transformer, ...]:
@@ -228,11 +217,3 @@ def _by_visits(values: Array, visits: NDArray[np.int32]) -> RatioMoments:
         np.concatenate([total.sum(axis=1, keepdims=True), total[:, shown]], axis=1),
         np.concatenate([number.sum(axis=1, keepdims=True), number[:, shown]], axis=1),
     )
-
-
-def _merge_each(
-    first: dict[str, RatioMoments] | None, second: dict[str, RatioMoments] | None
-) -> dict[str, RatioMoments] | None:
-    if first is None or second is None:
-        return None
-    return {name: found.merge(second[name]) for name, found in first.items()}

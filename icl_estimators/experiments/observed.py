@@ -15,12 +15,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from icl_estimators.chains import ObservedSequences
 from icl_estimators.divergences import log_loss
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator, check_estimator
 from icl_estimators.experiments.prediction import ask
-from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import RatioMoments, ratio_intervals
+from icl_estimators.sources import ObservedSequences
 
 __all__ = [
     "ObservedRow",

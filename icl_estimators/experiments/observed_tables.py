@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.chains import ObservedSequences
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator, get_all
 from icl_estimators.experiments.observed import ObservedRow, observed_rows, risk_row
 from icl_estimators.experiments.pair_table import pair_rows
-from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import IDENTICAL, PairComparisons, compare_pairs, is_rounding
-from icl_estimators.inference.intervals import t_quantile
+from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.inference.serial import block_bootstrap, block_length, long_run_covariance, newey_west_lag
+from icl_estimators.sources import ObservedSequences
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["difference_metrics", "observed_tables", "with_reference"]

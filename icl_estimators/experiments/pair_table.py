@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.risk import PAIR_METRICS, POSTERIOR_METRICS, RiskMoments
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
-from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import PairComparisons, pairs_of_moments
 
 __all__ = ["pair_rows", "pair_table"]

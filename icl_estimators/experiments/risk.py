@@ -7,24 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.chains import (
-    Sample,
-    posterior_kl_floor,
-    posterior_predictive,
-    sample_chains,
-    start_probabilities,
-    transition_counts,
-)
-from icl_estimators.divergences import (
-    hellinger,
-    kl_divergence,
-    log_loss,
-    squared_error,
-    sum_states,
-    total_variation,
-)
+from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, sum_states, total_variation
 from icl_estimators.experiments.prediction import predict
-from icl_estimators.experiments.smoothing_moments import SmoothingMoments, SmoothingPrefixes, SmoothingSums
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     Cells,
@@ -37,6 +21,16 @@ from icl_estimators.inference import (
     merge_in_order,
     signed_bias_moments,
     with_mean,
+)
+from icl_estimators.inference.trees import Summary
+from icl_estimators.pseudo_counts.streaming import SmoothingMoments, SmoothingPrefixes, SmoothingSums
+from icl_estimators.sources import (
+    Sample,
+    posterior_kl_floor,
+    posterior_predictive,
+    sample_chains,
+    start_probabilities,
+    transition_counts,
 )
 
 __all__ = ["PAIR_METRICS", "POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
@@ -67,7 +61,7 @@ _WITHOUT_BAND = ("p_infinite",)  # so that their covariances are not needed
 
 
 @dataclass(frozen=True, eq=False)
-class RiskMoments:
+class RiskMoments(Summary):
     """All that a study keeps of some chains.
 
     The coordinates of every summary are context lengths 1 … T and then their mean, unless it says otherwise.
@@ -102,19 +96,6 @@ class RiskMoments:
     smoothing: dict[str, SmoothingMoments]
     martingale: Moments | None
     foresight: dict[tuple[str, str], Moments]
-
-    def merge(self, other: RiskMoments) -> RiskMoments:
-        """Return the summaries of both groups of chains together; `other`'s come after."""
-        return RiskMoments(
-            {key: moments.merge(other.risk[key]) for key, moments in self.risk.items()},
-            {key: moments.merge(other.finite[key]) for key, moments in self.finite.items()},
-            {key: moments.merge(other.differences[key]) for key, moments in self.differences.items()},
-            {key: moments.merge(other.pairs[key]) for key, moments in self.pairs.items()},
-            {key: moments.merge(other.signed_bias[key]) for key, moments in self.signed_bias.items()},
-            {key: moments.merge(other.smoothing[key]) for key, moments in self.smoothing.items()},
-            None if self.martingale is None or other.martingale is None else self.martingale.merge(other.martingale),
-            {key: moments.merge(other.foresight[key]) for key, moments in self.foresight.items()},
-        )
 
 
 def risk_block(study: Study, chains: range) -> RiskMoments:

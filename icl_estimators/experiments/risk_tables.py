@@ -9,10 +9,10 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, DecompositionMoments
 from icl_estimators.experiments.risk import POSTERIOR_METRICS, RISK_METRICS, RiskMoments
 from icl_estimators.experiments.study import Study
-from icl_estimators.experiments.tables import Cell, Table
 from icl_estimators.inference import (
     BIN_EDGES,
     EMPTY_BIN,

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from icl_estimators.chains import ChainLaw, StartLaw, occurrence_counts, sample_chains, transition_counts
+from icl_estimators.engine.executors import in_order, one_thread
+from icl_estimators.engine.tables import Table
 from icl_estimators.estimators import Estimator
+from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.compare import (
     Comparison,
     Paths,
@@ -26,8 +28,6 @@ from icl_estimators.experiments.compare import (
     study_estimators,
     warn_left_out,
 )
-from icl_estimators.experiments.executors import in_order, one_thread
-from icl_estimators.experiments.identity import study_identity
 from icl_estimators.experiments.interventions import (
     InterventionMoments,
     intervention_block,
@@ -35,28 +35,24 @@ from icl_estimators.experiments.interventions import (
     intervention_targets,
 )
 from icl_estimators.experiments.prediction import predict
-from icl_estimators.experiments.smoothing_moments import (
-    PANEL_VISITS,
-    SmoothingMoments,
-    SmoothingPrefixes,
-    SmoothingSums,
-)
-from icl_estimators.experiments.smoothing_summary import smoothing_text
 from icl_estimators.experiments.smoothing_tables import smoothing_table
 from icl_estimators.experiments.study import Study, blocks
-from icl_estimators.experiments.tables import Table
 from icl_estimators.experiments.tuning import gamma_tuner
-from icl_estimators.inference import (
+from icl_estimators.inference import merge_in_order
+from icl_estimators.inference.trees import Summary
+from icl_estimators.provenance import made_with
+from icl_estimators.pseudo_counts import (
     FAMILIES,
     GROUPINGS,
     FamilyFit,
     Grouping,
     Prefixes,
     fit_families,
-    merge_in_order,
     smoothing_family,
 )
-from icl_estimators.provenance import made_with
+from icl_estimators.pseudo_counts.streaming import PANEL_VISITS, SmoothingMoments, SmoothingPrefixes, SmoothingSums
+from icl_estimators.reporting.terminal.smoothing import smoothing_text
+from icl_estimators.sources import ChainLaw, StartLaw, occurrence_counts, sample_chains, transition_counts
 from icl_estimators.validation import InputError, positive_int
 from icl_estimators.workers import refuse_in_worker
 
@@ -342,14 +338,10 @@ def smoothing_options(design: SmoothingDesign) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothingPart:
+class SmoothingPart(Summary):
     """The moments of every estimator and recipe, by name."""
 
     moments: dict[str, SmoothingMoments]
-
-    def merge(self, other: SmoothingPart) -> SmoothingPart:
-        """Return the moments of both groups of chains together; `other`'s come after."""
-        return SmoothingPart({name: found.merge(other.moments[name]) for name, found in self.moments.items()})
 
 
 def smoothing_block(design: SmoothingDesign, chains: range) -> SmoothingPart:

@@ -6,18 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from icl_estimators.experiments.smoothing_moments import SmoothingMoments, merge_halves
+from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.study import Study
-from icl_estimators.experiments.tables import Cell, Table
-from icl_estimators.inference import (
-    Estimate,
-    FamilyFit,
-    PseudoCount,
-    RatioMoments,
-    fit_pseudo_count,
-    pseudo_count_seeds,
-    ratio_intervals,
-)
+from icl_estimators.inference import RatioMoments, ratio_intervals
+from icl_estimators.pseudo_counts import Estimate, FamilyFit, PseudoCount, fit_pseudo_count, pseudo_count_seeds
+from icl_estimators.pseudo_counts.streaming import SmoothingMoments, merge_halves
 
 __all__ = ["prediction_parameter", "smoothing_table"]
 

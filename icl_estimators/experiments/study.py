@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import Estimator
 from icl_estimators.estimators.training_runs import pooled_runs
+from icl_estimators.sources import ChainLaw
 from icl_estimators.validation import InputError, positive_int, probability_level
 
 __all__ = ["UNIT", "Study", "blocks", "unit_size"]

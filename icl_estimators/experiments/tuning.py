@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from icl_estimators.chains import ChainLaw, posterior_predictive, sample_chains, transition_counts
 from icl_estimators.divergences import sum_states
 from icl_estimators.estimators.construction import induction_path
+from icl_estimators.sources import ChainLaw, posterior_predictive, sample_chains, transition_counts
 from icl_estimators.validation import positive_int
 
 __all__ = ["gamma_tuner", "tune_gamma"]

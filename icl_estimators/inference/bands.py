@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.inference.intervals import moment_notes, t_quantile
+from icl_estimators.inference.intervals.mean import moment_notes, t_quantile
 from icl_estimators.inference.moments import Moments
 from icl_estimators.validation import InputError, positive_int, probability_level
 

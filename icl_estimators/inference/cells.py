@@ -6,7 +6,7 @@ its predictions within a cell, where the truth is one row of one chain. Cells wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -245,21 +245,3 @@ class CellTally:
             else "no cell has two sequences"
             for used, zero, smallest in zip(self.used, self.with_zero, self.smallest, strict=True)
         )
-
-    def to_arrays(self) -> dict[str, NDArray[np.int64]]:
-        """Return the fields as plain arrays, for ``np.savez`` without pickle."""
-        return {"used": self.used, "with_zero": self.with_zero, "smallest": self.smallest}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> CellTally:
-        """Return the tally that :meth:`to_arrays` took apart.
-
-        Raises
-        ------
-        InputError
-            If a field is missing.
-        """
-        missing = [name for name in ("used", "with_zero", "smallest") if name not in arrays]
-        if missing:
-            raise InputError(f"stored tally lacks {', '.join(missing)}")
-        return cls(*(np.asarray(arrays[name], dtype=np.int64) for name in ("used", "with_zero", "smallest")))

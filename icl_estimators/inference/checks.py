@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.inference.intervals import moment_notes
+from icl_estimators.inference.intervals.mean import moment_notes
 from icl_estimators.inference.moments import Moments
 from icl_estimators.validation import InputError
 
@@ -30,7 +30,7 @@ def zero_mean_check(moments: Moments) -> Check:
     """Test that values have mean 0.
 
     With values (realised KL of the Bayes predictive − ρ), this is the self-check of the Rao-Blackwell identity:
-    given the prefix, the realised KL has mean ρ (:func:`icl_estimators.chains.posterior_kl_floor`), so that the
+    given the prefix, the realised KL has mean ρ (:func:`icl_estimators.sources.posterior_kl_floor`), so that the
     mean is 0 at every context length exactly if prior, start law, tokens and truth belong together.
 
     Parameters

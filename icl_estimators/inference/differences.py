@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.inference.intervals import TOO_FEW, t_quantile
+from icl_estimators.inference.intervals.mean import TOO_FEW, t_quantile
 from icl_estimators.inference.moments import Moments, PairMoments
 from icl_estimators.inference.pairwise import IDENTICAL, is_rounding
 from icl_estimators.validation import InputError, probability_level

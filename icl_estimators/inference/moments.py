@@ -6,7 +6,7 @@ fixed groups of units are merged in chain order, so that the result is the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol, Self, TypeVar
@@ -14,12 +14,12 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from icl_estimators.inference.trees import Summary
 from icl_estimators.validation import InputError, positive_int
 
 __all__ = ["Moments", "PairMoments", "chain_values", "merge_in_order", "with_mean"]
 
 Array = NDArray[np.float64]
-_FIELDS = ("count", "centre", "scatter", "n_infinite", "n_undefined")
 
 
 class _Mergeable(Protocol):
@@ -239,34 +239,9 @@ class Moments:
         scatter = self.scatter[np.ix_(keep, keep)] if self.full else self.scatter[keep]
         return Moments(self.count, self.centre[keep], scatter, self.n_infinite[keep], self.n_undefined[keep])
 
-    def to_arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """Return the fields as plain arrays, for ``np.savez`` without pickle."""
-        return {name: np.asarray(getattr(self, name)) for name in _FIELDS}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64] | NDArray[np.int64]]) -> Moments:
-        """Return the moments that :meth:`to_arrays` took apart, bit for bit.
-
-        Raises
-        ------
-        InputError
-            If a field is missing, or shapes do not fit together.
-        """
-        missing = [name for name in _FIELDS if name not in arrays]
-        if missing:
-            raise InputError(f"stored moments lack {', '.join(missing)}")
-        centre = np.asarray(arrays["centre"], dtype=np.float64)
-        scatter = np.asarray(arrays["scatter"], dtype=np.float64)
-        infinite, undefined = (np.asarray(arrays[name], dtype=np.int64) for name in ("n_infinite", "n_undefined"))
-        size = centre.size
-        fits = centre.shape == infinite.shape == undefined.shape == (size,)
-        if not fits or scatter.shape not in ((size,), (size, size)):
-            raise InputError("stored moments do not fit together: their arrays differ in the number of coordinates")
-        return cls(int(arrays["count"]), centre, scatter, infinite, undefined)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairMoments:
+class PairMoments(Summary):
     """Moments of two quantities on the same units, coordinate by coordinate.
 
     The difference is kept as a quantity of its own, rather than a covariance: a difference that is far
@@ -307,20 +282,6 @@ class PairMoments:
         np.subtract(a, b, out=difference, where=both)
         return cls(*(Moments.of(values, full=False) for values in (a, b, difference)))
 
-    def merge(self, other: PairMoments) -> PairMoments:
-        """Return the moments of both groups of units together.
-
-        Raises
-        ------
-        InputError
-            If the coordinates differ in number.
-        """
-        return PairMoments(
-            self.first.merge(other.first),
-            self.second.merge(other.second),
-            self.difference.merge(other.difference),
-        )
-
     @property
     def count(self) -> int:
         """G, the number of units."""
@@ -330,31 +291,3 @@ class PairMoments:
     def covariance(self) -> Array:
         """Unbiased covariance of a and b, (Var a + Var b − Var(a − b))/2, shape (D,)."""
         return 0.5 * (self.first.variance + self.second.variance - self.difference.variance)
-
-    def to_arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """Return the fields as plain arrays, for ``np.savez`` without pickle."""
-        return {
-            f"{part}.{name}": array
-            for part in ("first", "second", "difference")
-            for name, array in getattr(self, part).to_arrays().items()
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64] | NDArray[np.int64]]) -> PairMoments:
-        """Return the moments that :meth:`to_arrays` took apart, bit for bit.
-
-        Raises
-        ------
-        InputError
-            If a field is missing, or shapes do not fit together.
-        """
-        parts = ("first", "second", "difference")
-        return cls(*(Moments.from_arrays(_under(arrays, part)) for part in parts))
-
-
-def _under(
-    arrays: Mapping[str, NDArray[np.float64] | NDArray[np.int64]], prefix: str
-) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-    """Return the arrays whose names start with ``prefix.``, without it."""
-    start = f"{prefix}."
-    return {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}

@@ -8,7 +8,7 @@ cannot be told from it, may then read any of the pairs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
 from icl_estimators.inference.bands import DRAWS, largest_t
-from icl_estimators.inference.intervals import TOO_FEW, t_quantile
+from icl_estimators.inference.intervals.mean import TOO_FEW, t_quantile
 from icl_estimators.inference.moments import Moments
+from icl_estimators.inference.trees import Summary
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["IDENTICAL", "PairComparisons", "PairwiseMoments", "compare_pairs", "is_rounding", "pairs_of_moments"]
@@ -33,7 +34,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairwiseMoments:
+class PairwiseMoments(Summary):
     """Moments of N values of the same units, and of all their differences.
 
     The differences are kept as quantities of their own, so that twins differ by exactly 0 and near twins keep their
@@ -75,43 +76,6 @@ class PairwiseMoments:
         differences = np.full((len(array), len(first)), np.nan)
         np.subtract(array[:, first], array[:, second], out=differences, where=finite[:, first] & finite[:, second])
         return cls(Moments.of(array), Moments.of(differences, full=False))
-
-    def merge(self, other: PairwiseMoments) -> PairwiseMoments:
-        """Return the moments of both groups of units together.
-
-        Raises
-        ------
-        InputError
-            If the numbers of values differ.
-        """
-        return PairwiseMoments(self.values.merge(other.values), self.differences.merge(other.differences))
-
-    def to_arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """Return the fields as plain arrays, for ``np.savez`` without pickle."""
-        return {
-            f"{part}.{name}": array
-            for part in ("values", "differences")
-            for name, array in getattr(self, part).to_arrays().items()
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64] | NDArray[np.int64]]) -> PairwiseMoments:
-        """Return the moments that :meth:`to_arrays` took apart, bit for bit.
-
-        Raises
-        ------
-        InputError
-            If a field is missing, or shapes do not fit together.
-        """
-        parts = []
-        for part in ("values", "differences"):
-            start = f"{part}."
-            fields = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-            parts.append(Moments.from_arrays(fields))
-        values, differences = parts
-        if differences.size != values.size * (values.size - 1) // 2 or not values.full:
-            raise InputError("stored moments do not fit together: the differences are not those of all pairs")
-        return cls(values, differences)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.inference.cells import Cells
-from icl_estimators.inference.ratios import RatioMoments
+from icl_estimators.inference.intervals.ratio import RatioMoments
 
 __all__ = ["BIN_EDGES", "EMPTY_BIN", "signed_bias_moments"]
 
@@ -34,7 +34,7 @@ def signed_bias_moments(cells: Cells, predictions: Array) -> RatioMoments:
     -------
     RatioMoments
         (T + 1)·10 coordinates: context length 1 … T and then all of them pooled, bin by bin within each. Give
-        them to :func:`icl_estimators.inference.ratios.ratio_intervals` (with ``empty=EMPTY_BIN``) and reshape
+        them to :func:`icl_estimators.inference.intervals.ratio.ratio_intervals` (with ``empty=EMPTY_BIN``) and reshape
         to (T + 1, 10).
 
     Raises

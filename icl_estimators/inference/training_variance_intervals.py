@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from icl_estimators.inference.intervals import Intervals, moment_notes, t_quantile
+from icl_estimators.inference.intervals.mean import Intervals, moment_notes, t_quantile
+from icl_estimators.inference.intervals.two_way import TwoWay, two_way, two_way_intervals
 from icl_estimators.inference.moments import Moments
-from icl_estimators.inference.seeds import TwoWay, two_way, two_way_intervals
 from icl_estimators.validation import probability_level
 
 __all__ = ["TWO_RUNS", "squared_bias_intervals", "training_variance_intervals"]

@@ -5,18 +5,13 @@ from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.folded import Folded, construction_folded, fold
 from icl_estimators.transformer.folded_forward import folded_attention, folded_logits
 from icl_estimators.transformer.folded_loss import folded_loss
-from icl_estimators.transformer.interventions import (
-    EXACT_ATTENTION,
-    INTERVENTIONS,
-    Intervention,
-    intervened_logits,
-)
-from icl_estimators.transformer.measuring import final_metrics
+from icl_estimators.transformer.interventions import EXACT_ATTENTION, INTERVENTIONS, Intervention, intervened_logits
 from icl_estimators.transformer.model import Transformer, initial_parameters
 from icl_estimators.transformer.positions import Far, far_distance
-from icl_estimators.transformer.recipe import Recipe
-from icl_estimators.transformer.training import MetricRow, Trainer
-from icl_estimators.transformer.updates import advance
+from icl_estimators.transformer.training.measuring import final_metrics
+from icl_estimators.transformer.training.recipe import Recipe
+from icl_estimators.transformer.training.trainer import MetricRow, Trainer
+from icl_estimators.transformer.training.updates import advance
 
 __all__ = [
     "advance",

@@ -38,7 +38,7 @@ class CheckpointInfo:
     seed, step : int
         The training run's seed, and the updates that these weights have had.
     recipe : dict
-        Fields of :class:`~icl_estimators.transformer.training.Recipe`.
+        Fields of :class:`~icl_estimators.transformer.training.trainer.Recipe`.
     metrics : dict of str to number or None
         What was measured on these weights; None where it is undefined.
     threads, device, engine

@@ -11,13 +11,7 @@ import torch
 from torch import Tensor
 
 from icl_estimators.transformer.folded import Folded
-from icl_estimators.transformer.folded_forward import (
-    by_sequence,
-    features,
-    layer_two_attention,
-    mix,
-    reduce,
-)
+from icl_estimators.transformer.folded_forward import by_sequence, features, layer_two_attention, mix, reduce
 from icl_estimators.transformer.positions import Far
 from icl_estimators.validation import InputError
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from icl_estimators.chains import Stream
+from icl_estimators.sources import Stream
 from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.positions import Far, bias_matrix
 from icl_estimators.validation import InputError

@@ -26,7 +26,7 @@ from analysis.claims import COLUMNS, Claim, Rule, claims_table
 from analysis.questions import Answer, Sizes
 from analysis.study import answers, build
 from icl_estimators import compare, get, sample_chains
-from icl_estimators.chains import posterior_predictive, transition_counts
+from icl_estimators.sources import posterior_predictive, transition_counts
 
 ROOT = Path(__file__).parents[2]
 SMALL = Sizes(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from icl_estimators.chains import occurrence_counts, posterior_predictive, sample_chains, transition_counts
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.estimators import get
 from icl_estimators.estimators.construction import DEFAULT_GAMMA, Construction, ConstructionSoftmax, induction_path
 from icl_estimators.estimators.induction_matrices import InductionMatrices
+from icl_estimators.sources import occurrence_counts, posterior_predictive, sample_chains, transition_counts
 from icl_estimators.validation import InputError
 
 

@@ -8,9 +8,9 @@ import pytest
 from nltk.lm import MLE, Laplace, Lidstone, Vocabulary
 from nltk.lm.api import LanguageModel
 
-from icl_estimators.chains import occurrence_counts, transition_counts
 from icl_estimators.estimators import get
 from icl_estimators.estimators.counting import AddConstant, AddOne, Bayes, Bigram, KrichevskyTrofimov
+from icl_estimators.sources import occurrence_counts, transition_counts
 from icl_estimators.validation import InputError
 
 RANDOM = [(2, 30, 0), (3, 40, 1), (5, 40, 2)]

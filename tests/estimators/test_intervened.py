@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icl_estimators.chains import transition_counts
 from icl_estimators.estimators import check_estimator
 from icl_estimators.estimators.intervened import Intervened
 from icl_estimators.estimators.transformer import Transformer
 from icl_estimators.resources import shipped_checkpoint
+from icl_estimators.sources import transition_counts
 from icl_estimators.transformer import INTERVENTIONS, Intervention
 from icl_estimators.validation import InputError
 

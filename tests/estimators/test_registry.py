@@ -5,14 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_estimators.estimators import (
-    REGISTRY,
-    ContractError,
-    UnsupportedStates,
-    get,
-    get_all,
-    split_specs,
-)
+from icl_estimators.estimators import REGISTRY, ContractError, UnsupportedStates, get, get_all, split_specs
 from icl_estimators.estimators.registry import parse_spec
 from icl_estimators.validation import InputError
 

@@ -11,11 +11,11 @@ import torch
 pytest.importorskip("numba")
 
 from icl_estimators import ChainLaw, compare
-from icl_estimators.chains import sample_chains
 from icl_estimators.estimators import Estimator, expect, get
 from icl_estimators.estimators.transformer import Transformer
 from icl_estimators.experiments.compare import design_options, expect_study
 from icl_estimators.experiments.study import Study
+from icl_estimators.sources import sample_chains
 from icl_estimators.transformer import ModelConfig, save_checkpoint
 from icl_estimators.transformer import Transformer as Model
 from icl_estimators.transformer.checkpoint import CheckpointInfo

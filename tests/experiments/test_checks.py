@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import checks
 from icl_estimators.experiments import compare as module_of_compare
@@ -16,6 +15,7 @@ from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
+from icl_estimators.sources import ChainLaw
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 
 import __main__
 from icl_estimators import estimators as module_of_estimators
-from icl_estimators.chains import ChainLaw, sample_chains
 from icl_estimators.estimators import DEFAULT_SPECS, ContractError, get
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.evaluate import main as evaluate
@@ -27,6 +26,7 @@ from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
+from icl_estimators.sources import ChainLaw, sample_chains
 from icl_estimators.validation import InputError
 
 SHIPPED: list[Any] = [shipped_checkpoint(3, seed) for seed in (0, 1)]

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_estimators.chains import ChainLaw, sample_chains, start_probabilities
 from icl_estimators.estimators import get, get_all
 from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, decomposition_block
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Moments, agreement_check, visit_probabilities, with_mean
+from icl_estimators.sources import ChainLaw, sample_chains, start_probabilities
 
 RULES = ["construction-softmax", "bigram", "add-one", "unigram"]
 

@@ -11,18 +11,18 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import roots_jacobi
 
-from icl_estimators.chains import (
+from icl_estimators.divergences import kl_divergence, log_loss, squared_error, total_variation
+from icl_estimators.estimators import ContractError, Estimator, get
+from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.experiments import exact
+from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
+from icl_estimators.sources import (
     ChainLaw,
     posterior_kl_floor,
     prefix_probabilities,
     sample_chains,
     transition_counts,
 )
-from icl_estimators.divergences import kl_divergence, log_loss, squared_error, total_variation
-from icl_estimators.estimators import ContractError, Estimator, get
-from icl_estimators.estimators.construction import ConstructionSoftmax
-from icl_estimators.experiments import exact
-from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
 from icl_estimators.validation import InputError
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "exact_risk.json").read_text(encoding="utf-8"))["values"]

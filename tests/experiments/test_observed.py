@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import statsmodels.regression.linear_model as linear
 
-from icl_estimators.chains import ObservedSequences, elnino
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import observed
 from icl_estimators.experiments.observed import checked_length, observed_losses, observed_risk, unchecked_line
 from icl_estimators.resources import shipped_checkpoint
+from icl_estimators.sources import ObservedSequences, elnino
 
 LINE = np.array([0, 1, 1, 2, 0, 0, 1, 2, 2, 1, 0, 1])
 RULES = ["construction-softmax", "add-one", "unigram", *(["transformer"] if shipped_checkpoint(3) else [])]

@@ -12,12 +12,12 @@ from nltk.lm import Lidstone
 from scipy.stats import ttest_rel
 from statsmodels.regression.linear_model import OLS
 
-from icl_estimators.chains import ObservedSequences, elnino
 from icl_estimators.estimators import get
 from icl_estimators.experiments.observed import observed_losses
 from icl_estimators.experiments.observed_tables import GROWING, observed_tables, with_reference
-from icl_estimators.experiments.summary import summary_text
 from icl_estimators.inference import IDENTICAL
+from icl_estimators.reporting.terminal.comparison import summary_text
+from icl_estimators.sources import ObservedSequences, elnino
 from icl_estimators.validation import InputError
 
 RULES = ["add-one", "krichevsky-trofimov", "unigram"]

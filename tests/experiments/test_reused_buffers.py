@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_estimators.chains import ObservedSequences
 from icl_estimators.estimators import check_estimator, get
 from icl_estimators.experiments import observed
 from icl_estimators.experiments.compare import compare
@@ -19,6 +18,7 @@ from icl_estimators.experiments.prediction import ask
 from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.predict import main as predict_main
 from icl_estimators.resources import shipped_checkpoint
+from icl_estimators.sources import ObservedSequences
 
 BUFFER = np.empty(0)
 """One for all of them, so that two estimators overwrite each other too."""

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from icl_estimators.chains import ChainLaw, Sample, sample_chains
 from icl_estimators.estimators import get_all
 from icl_estimators.experiments import risk
 from icl_estimators.experiments.checks import exact_risks
@@ -17,6 +16,7 @@ from icl_estimators.experiments.exact import ExactRisk, exact_risk
 from icl_estimators.experiments.risk import RISK_METRICS, RiskMoments, risk_block
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import mean_intervals, ratio_intervals, zero_mean_check
+from icl_estimators.sources import ChainLaw, Sample, sample_chains
 
 
 def study(rules: Iterable[str], **options: Any) -> Study:

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from icl_estimators.chains import ChainLaw, sample_chains
 from icl_estimators.estimators import get, get_all
 from icl_estimators.experiments.compare import Comparison, compare, run_study
 from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, decomposition_block
@@ -29,6 +28,7 @@ from icl_estimators.inference import (
     training_variance_intervals,
     two_way_intervals,
 )
+from icl_estimators.sources import ChainLaw, sample_chains
 
 METRICS = (RISK_METRICS[0], "kl_finite_nats", *RISK_METRICS[1:])
 LIMITS = ["se", "ci_low", "ci_high", "band_low", "band_high"]

@@ -7,19 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_estimators.chains import sample_chains, transition_counts
+from icl_estimators.engine.tables import COLUMNS
 from icl_estimators.estimators import get
 from icl_estimators.experiments import smoothing as module
-from icl_estimators.experiments.smoothing import (
-    Smoothing,
-    SmoothingDesign,
-    effective_smoothing,
-    smoothing_block,
-)
-from icl_estimators.experiments.smoothing_moments import SmoothingMoments
+from icl_estimators.experiments.smoothing import Smoothing, SmoothingDesign, effective_smoothing, smoothing_block
 from icl_estimators.experiments.study import Study
-from icl_estimators.experiments.tables import COLUMNS
-from icl_estimators.inference import PseudoCountMoments, count_statistics, fit_pseudo_count
+from icl_estimators.inference.trees import from_arrays, to_arrays
+from icl_estimators.pseudo_counts import PseudoCountMoments, count_statistics, fit_pseudo_count
+from icl_estimators.pseudo_counts.streaming import SmoothingMoments
+from icl_estimators.sources import sample_chains, transition_counts
 from icl_estimators.validation import InputError
 
 SMALL = {"chains": 120, "sequences_per_chain": 3, "length": 20}
@@ -252,7 +248,7 @@ def test_blocks_add_up_and_come_back_from_arrays_bit_for_bit():
             if one is not None and other is not None:
                 assert one.n_chains == other.n_chains
                 np.testing.assert_allclose(one.moments.scatter, other.moments.scatter, rtol=1e-10, atol=1e-10)
-    back = SmoothingMoments.from_arrays(moments.to_arrays())
+    back = from_arrays(SmoothingMoments, to_arrays(moments))
     assert back.halves.keys() == moments.halves.keys()
     for key, pair in moments.halves.items():
         for one, other in zip(pair, back.halves[key], strict=True):
@@ -289,15 +285,6 @@ def test_halves_are_those_of_the_study_wherever_blocks_are_cut():
 def test_bad_input_is_named(options, message):
     with pytest.raises(InputError, match=message):
         effective_smoothing(["add-one"], **{"chains": 10, "length": 4, **options})
-
-
-def test_stored_moments_that_do_not_fit_are_named():
-    study = Study((get("unigram"), get("add-one")), chains=20, sequences_per_chain=1, length=6, decomposition_chains=0)
-    arrays = smoothing_block(SmoothingDesign(study, families=()), range(20)).moments["unigram"].to_arrays()
-    with pytest.raises(InputError, match="lack keys"):
-        SmoothingMoments.from_arrays({name: array for name, array in arrays.items() if name != "keys"})
-    with pytest.raises(InputError, match="too few numbers"):
-        SmoothingMoments.from_arrays({**arrays, "numbers": arrays["numbers"][:-3]})
 
 
 @pytest.fixture(scope="module")

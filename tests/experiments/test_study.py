@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_estimators.chains import ChainLaw
 from icl_estimators.estimators import get
 from icl_estimators.experiments.study import UNIT, Study, blocks, unit_size
+from icl_estimators.sources import ChainLaw
 from icl_estimators.validation import InputError
 
 

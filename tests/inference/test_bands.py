@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icl_estimators.chains import posterior_kl_floor, posterior_predictive, sample_batch, transition_counts
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.inference import Moments, measured_coverage, simultaneous_band, sup_t_quantile
 from icl_estimators.inference.bands import DRAWS, _normal_blocks
-from icl_estimators.inference.intervals import t_quantile
+from icl_estimators.inference.intervals.mean import t_quantile
+from icl_estimators.sources import posterior_kl_floor, posterior_predictive, sample_batch, transition_counts
 from icl_estimators.validation import InputError
 
 # Three times the Monte Carlo standard error of a 95 % quantile, √(0.95·0.05/draws)/density, the density about 0.1.

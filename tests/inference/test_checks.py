@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icl_estimators.chains import posterior_kl_floor, posterior_predictive, sample_chains, transition_counts
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.inference import Moments, agreement_check, chain_values, with_mean, zero_mean_check
+from icl_estimators.sources import posterior_kl_floor, posterior_predictive, sample_chains, transition_counts
 from icl_estimators.validation import InputError
 
 

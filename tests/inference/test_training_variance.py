@@ -3,14 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icl_estimators.inference import (
-    Cells,
-    Moments,
-    bias_variance,
-    chain_values,
-    training_variance,
-    zero_mean_check,
-)
+from icl_estimators.inference import Cells, Moments, bias_variance, chain_values, training_variance, zero_mean_check
 from icl_estimators.validation import InputError
 
 # Σ_w of the components, on w = 0 alone: bias², prompt, training run, their interaction.

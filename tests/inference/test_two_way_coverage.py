@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from icl_estimators.chains import sample_chains, transition_counts
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.inference import (
     Cells,
@@ -23,6 +22,7 @@ from icl_estimators.inference import (
     two_way_intervals,
     visit_probabilities,
 )
+from icl_estimators.sources import sample_chains, transition_counts
 
 N = 3  # context length at which truth is found by enumeration
 PREFIXES = np.array(list(product(range(3), repeat=N)), dtype=np.int64)

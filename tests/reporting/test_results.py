@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_estimators.experiments.tables import COLUMNS, Table
+from icl_estimators.engine.tables import COLUMNS, Table
 from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, METRIC_DEFINITIONS, TEXT_COLUMNS
 from icl_estimators.reporting.results import Results, read_results, read_table, records
 from icl_estimators.validation import InputError

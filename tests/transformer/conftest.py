@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from icl_estimators.transformer import ModelConfig, Recipe, Trainer, Transformer
-from icl_estimators.transformer.updates import advance
+from icl_estimators.transformer import ModelConfig, Transformer
+from icl_estimators.transformer.training import Recipe, Trainer
+from icl_estimators.transformer.training.updates import advance
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,12 +13,12 @@ from icl_estimators.files import sha256
 from icl_estimators.transformer import (
     CheckpointInfo,
     ModelConfig,
-    Recipe,
     Transformer,
     initial_parameters,
     load_checkpoint,
     save_checkpoint,
 )
+from icl_estimators.transformer.training import Recipe
 from icl_estimators.validation import InputError
 
 CONFIG = ModelConfig(n_states=3, length=6, d_model=4)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from icl_estimators.transformer import ModelConfig, Recipe, Trainer, engines
+from icl_estimators.transformer import ModelConfig, engines
 from icl_estimators.transformer.engines import choose_engine, require_engine
+from icl_estimators.transformer.training import Recipe, Trainer
 from icl_estimators.validation import InputError
 
 LARGE = {"work": "training", "sequences": 8000 * 64, "length": 100}

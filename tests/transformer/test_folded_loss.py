@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from icl_estimators.transformer import Folded, ModelConfig, Recipe, Trainer, Transformer, fold, folded_loss
-from icl_estimators.transformer.updates import advance
+from icl_estimators.transformer import Folded, ModelConfig, Transformer, fold, folded_loss
+from icl_estimators.transformer.training import Recipe, Trainer
+from icl_estimators.transformer.training.updates import advance
 
 
 def plain_loss(model: Transformer, tokens: torch.Tensor) -> torch.Tensor:

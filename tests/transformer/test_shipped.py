@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from icl_estimators.chains import posterior_predictive, sample_batches, transition_counts
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.resources import checkpoint_folder
-from icl_estimators.transformer import ModelConfig, Recipe, fold, folded_attention, folded_logits, load_checkpoint
+from icl_estimators.sources import posterior_predictive, sample_batches, transition_counts
+from icl_estimators.transformer import ModelConfig, fold, folded_attention, folded_logits, load_checkpoint
+from icl_estimators.transformer.training import Recipe
 
 SEEDS = range(10)
 

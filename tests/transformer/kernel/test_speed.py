@@ -13,11 +13,12 @@ from torch.nn.functional import cross_entropy
 
 from icl_estimators.estimators.transformer import Transformer as Rule
 from icl_estimators.resources import shipped_checkpoint
-from icl_estimators.transformer import CheckpointInfo, ModelConfig, Recipe, Trainer, Transformer
+from icl_estimators.transformer import CheckpointInfo, ModelConfig, Transformer
 from icl_estimators.transformer.checkpoint import read_info
-from icl_estimators.transformer.lockstep import train_in_lockstep
-from icl_estimators.transformer.runs import Run
-from icl_estimators.transformer.together import advance_together
+from icl_estimators.transformer.training import Recipe, Trainer
+from icl_estimators.transformer.training.grouped_runs import train_in_lockstep
+from icl_estimators.transformer.training.joint_updates import advance_together
+from icl_estimators.transformer.training.runs import Run
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,89 @@
+"""Effective smoothing: which pseudo-count, or which other smoothing rule, an estimator acts like."""
+
+from icl_estimators.pseudo_counts.bootstrap import (
+    bootstrap_pseudo_counts,
+)
+from icl_estimators.pseudo_counts.count_statistics import (
+    GROUPINGS,
+    CountStatistics,
+    Grouping,
+    Laws,
+    PrefixGroups,
+    PseudoCountMoments,
+    count_statistics,
+    fitted_values,
+    prediction_sums,
+    unseen_sums,
+)
+from icl_estimators.pseudo_counts.families.fit import (
+    Estimate,
+    FamilyFit,
+    ParameterFit,
+    fit_families,
+)
+from icl_estimators.pseudo_counts.families.rules import (
+    FAMILIES,
+    smoothing_family,
+)
+from icl_estimators.pseudo_counts.fit import (
+    PseudoCount,
+    fit_pseudo_count,
+)
+from icl_estimators.pseudo_counts.paired import (
+    PairedPseudoCountMoments,
+    PseudoCountDifference,
+    pseudo_count_difference,
+)
+from icl_estimators.pseudo_counts.prefixes import (
+    Prefixes,
+)
+from icl_estimators.pseudo_counts.readout_floor import (
+    ReadoutFloor,
+    readout_floor,
+)
+from icl_estimators.pseudo_counts.streaming import (
+    PANEL_VISITS,
+    SmoothingMoments,
+    SmoothingPrefixes,
+    SmoothingSums,
+    merge_halves,
+)
+from icl_estimators.pseudo_counts.training_runs import (
+    SeedSpread,
+    pseudo_count_seeds,
+)
+
+__all__ = [
+    "CountStatistics",
+    "Estimate",
+    "FAMILIES",
+    "FamilyFit",
+    "GROUPINGS",
+    "Grouping",
+    "Laws",
+    "PANEL_VISITS",
+    "PairedPseudoCountMoments",
+    "ParameterFit",
+    "PrefixGroups",
+    "Prefixes",
+    "PseudoCount",
+    "PseudoCountDifference",
+    "PseudoCountMoments",
+    "ReadoutFloor",
+    "SeedSpread",
+    "SmoothingMoments",
+    "SmoothingPrefixes",
+    "SmoothingSums",
+    "bootstrap_pseudo_counts",
+    "count_statistics",
+    "fit_families",
+    "fit_pseudo_count",
+    "fitted_values",
+    "merge_halves",
+    "prediction_sums",
+    "pseudo_count_difference",
+    "pseudo_count_seeds",
+    "readout_floor",
+    "smoothing_family",
+    "unseen_sums",
+]

@@ -1,0 +1,118 @@
+"""Pseudo-counts of several training runs of one recipe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtri
+
+from icl_estimators.inference.intervals.mean import t_quantile
+from icl_estimators.inference.intervals.two_way import SATTERTHWAITE_FROM, combined_margin
+from icl_estimators.pseudo_counts.fit import PseudoCount
+from icl_estimators.validation import InputError, probability_level
+
+__all__ = ["SeedSpread", "pseudo_count_seeds"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSpread:
+    """What a recipe's pseudo-count is, and how much its training runs differ.
+
+    Attributes
+    ----------
+    estimate : float
+        Geometric mean of the runs' α̂.
+    se, low, high : float
+        Training runs and chains both as samples, symmetric on log α.
+    sd_log, sd_se, sd_low, sd_high : float
+        Standard deviation of log α̂ between runs, with the standard error and χ² interval of normal runs.
+    note : str
+    """
+
+    estimate: float
+    se: float
+    low: float
+    high: float
+    sd_log: float
+    sd_se: float
+    sd_low: float
+    sd_high: float
+    note: str
+
+
+def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, level: float = 0.95) -> SeedSpread:
+    """Combine the fits of J training runs on the same chains.
+
+    Parameters
+    ----------
+    runs : sequence of PseudoCount
+        One for each training run.
+    pooled : PseudoCount
+        Of their pooled objective, for how much the chains contribute.
+    level : float
+        Confidence level in (0, 1).
+
+    Raises
+    ------
+    InputError
+        If `level` is not strictly between 0 and 1, or there are fewer than 2 runs.
+
+    Notes
+    -----
+    Var = s²/J + (standard error of the pooled log α̂ over chains)², with s the standard deviation of log α̂ between
+    runs. Chains are drawn once for all runs, so what they share is in the second term and what is each run's own in
+    the first; the interaction is in both, which is on the safe side. Degrees of freedom, and what stands in their
+    place with few runs, as in :func:`~icl_estimators.inference.intervals.two_way.two_way_intervals`.
+
+    Examples
+    --------
+    >>> from icl_estimators.pseudo_counts import CountStatistics, PseudoCountMoments, fit_pseudo_count
+    >>> def after_one_visit(p):  # p on what was seen, in both of two chains
+    ...     mass, number = np.array([[1 - p, p]] * 2), np.ones((2, 1))
+    ...     statistics = CountStatistics(mass, number, np.full(2, -0.5), np.array([1]), 2)
+    ...     return fit_pseudo_count(PseudoCountMoments.of(statistics))
+    >>> spread = pseudo_count_seeds([after_one_visit(0.8), after_one_visit(0.6)], after_one_visit(0.7))
+    >>> round(spread.estimate, 6), round(spread.sd_log, 6)  # of 1/3 and 2
+    (0.816497, 1.266965)
+    """
+    level = probability_level(level)
+    n_runs = len(runs)
+    if n_runs < 2:
+        raise InputError("between-seed spread needs at least 2 training runs")
+    alphas = np.array([run.estimate for run in runs])
+    odd = ~(np.isfinite(alphas) & (alphas > 0))
+    if odd.any():
+        note = f"undefined: the pseudo-count is 0, inf or unknown in {odd.sum()} of {n_runs} training runs"
+        return SeedSpread(*(np.nan,) * 8, note=note)
+    logs = np.log(alphas)
+    centre, sd = float(logs.mean()), float(logs.std(ddof=1))
+    se_log = float(np.sqrt(sd**2 / n_runs + pooled.se_log**2))
+    margin, basis = _margin(sd**2 / n_runs, pooled, n_runs, level)
+    tail = 0.5 * (1.0 - level)
+    freedom = n_runs - 1
+    low, high = (sd * float(np.sqrt(freedom / chdtri(freedom, share))) for share in (tail, 1.0 - tail))
+    alpha = float(np.exp(centre))
+    return SeedSpread(
+        alpha,
+        alpha * se_log,
+        float(np.exp(centre - margin)),
+        float(np.exp(centre + margin)),
+        sd,
+        sd / float(np.sqrt(2.0 * freedom)),
+        low,
+        high,
+        f"{n_runs} training runs{basis}",
+    )
+
+
+def _margin(runs: float, pooled: PseudoCount, n_runs: int, level: float) -> tuple[float, str]:
+    """Return the half-width of the interval of log α, and what it rests on."""
+    chains, freedom = pooled.se_log**2, max(pooled.n_chains - 1, 1)
+    if n_runs < SATTERTHWAITE_FROM:
+        by_runs, by_chains = (t_quantile(0.5 + 0.5 * level, df) for df in (n_runs - 1, freedom))
+        return math.sqrt(by_runs**2 * runs + by_chains**2 * chains), ""
+    margin, degrees = combined_margin([(runs, n_runs - 1), (chains, freedom)], runs + chains, level=level)
+    return float(margin), f", t with {float(degrees):.3g} degrees of freedom" if np.isfinite(degrees) else ""

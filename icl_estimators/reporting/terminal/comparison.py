@@ -1,0 +1,246 @@
+"""The headline figures of a comparison as text for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from icl_estimators.engine.tables import Cell, Table
+from icl_estimators.estimators import tolerance_lines
+from icl_estimators.experiments.checks import SAW_THE_FUTURE
+from icl_estimators.reporting.terminal.smoothing import pseudo_count_text, records
+from icl_estimators.text import gamma_text, number, text_table
+from icl_estimators.ties import Pairs, verdict
+
+__all__ = ["summary_text"]
+
+_SHOWN = (1, 3, 12, 50, 100)
+_LONG_NAME = 24
+_ZERO = 1e-12  # a regret that is 0 up to rounding
+
+
+def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
+    """Return the summary of `tables`, made from their rows alone."""
+    if "data" in run["options"]:
+        used = gamma_text(run.get("default_gamma", {}))
+        return _observed_text(tables, run) + (f"\n{used}" if used else "")
+    options = run["options"]
+    level = f"{100 * options['level']:g} %"
+    risk = _index(tables["risk"], "estimate", "ci_low", "ci_high")
+    differences = _index(tables["differences"], "difference", "ci_low", "ci_high")
+    names = list(dict.fromkeys(str(row[0]) for row in tables["risk"].rows))  # with the mean over training runs
+    labels = [n for n in _SHOWN if n <= options["length"]]
+    if options["length"] not in labels:
+        labels.append(options["length"])
+    columns: list[Cell] = ["mean", *labels]
+    header = ["", "mean over n", *(f"n = {n}" for n in labels)]
+    parts = [
+        f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
+        f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "
+        f"± is half a {level} interval, clustered on chains"
+    ]
+
+    def block(title: str, metric: str, rows: Sequence[str]) -> None:
+        parts.append(f"\n{title}\n" + _named_rows(header, rows, columns, risk, metric))
+
+    block("KL(truth ‖ estimate), nats", "kl_nats", names)
+    infinite = [
+        name
+        for name in names
+        if (name, "mean", "kl_finite_nats") in risk and any(risk[name, n, "p_infinite"][0] > 0 for n in columns)
+    ]
+    if infinite:
+        block("… of which this share of sequences has KL = inf", "p_infinite", infinite)
+        block("… and where it is finite, its mean is", "kl_finite_nats", infinite)
+    if options["start"] == "uniform":
+        block("Regret: KL above the Bayes rule's, nats", "regret_nats", names)
+    else:
+        parts.append("\nRegret is not defined with a stationary start (the tables say why).")
+    metric = "regret_nats" if options["start"] == "uniform" else "kl_nats"
+    what = "regret" if metric == "regret_nats" else "KL"
+    rows = []
+    for name in names:
+        if (name, "mean", metric) not in differences:
+            continue
+        difference, low, high = differences[name, "mean", metric]
+        if math.isnan(difference):
+            rows.append([name, "undefined: KL is infinite with positive probability", ""])
+        else:
+            shown = f"{_signed(difference)} [{_signed(low)}, {_signed(high)}]"
+            rows.append([name, shown, verdict(difference, low, high)])
+    if rows:
+        parts.append(
+            f"\nMean {what} over n less that of {options['reference']}, paired on the same draws, "
+            f"{level} interval, nats\n" + text_table(["", "difference", ""], rows, left=2)
+        )
+    means = {name: risk[name, "mean", metric][0] for name in names if (name, "mean", metric) in risk}
+    ties = _ties_text(tables, metric, means, f"mean {what}", level, bayes=metric == "regret_nats")
+    if ties:
+        parts.append(f"\n{ties}")
+    acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
+    if acts_like:
+        parts.append(
+            "\nPseudo-count α that it acts like after n_v transitions out of the current token, on these chains\n"
+            "(python -m icl_estimators.smoothing fits it to chains of its own: within the intervals, other digits)\n"
+            + acts_like
+        )
+    used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
+    if used:
+        parts.append(f"\n{used}")
+    for line in tolerance_lines(options.get("tolerances", {})):
+        parts.append(f"\n{line}")
+    if "checks" in tables:
+        parts += _alarms(tables["checks"])
+    return "\n".join(parts)
+
+
+def _alarms(checks: Table) -> list[str]:
+    """Return a paragraph for each estimator that has seen tokens after the prefix."""
+    found = []
+    for row in records(checks):
+        if row["check"] == SAW_THE_FUTURE:
+            where = "averaged over n" if row["context_length"] == "mean" else f"at n = {row['context_length']}"
+            found.append(
+                f"\nSelf-check failed: {row['estimator']} has seen the future. {where[0].upper()}{where[1:]}, "
+                f"{row['note']} (z = {row['z']:.1f})."
+            )
+    return found
+
+
+def _named_rows(
+    header: Sequence[str],
+    names: Sequence[str],
+    columns: Sequence[Cell],
+    values: dict[tuple[Cell, ...], tuple[float, ...]],
+    metric: str,
+) -> str:
+    """Align one row an estimator; a long name gets a line of its own, so that the columns stay narrow."""
+    rows: list[list[str]] = []
+    for name in names:
+        cells = [_with_margin(*values[name, column, metric]) for column in columns]
+        if len(name) > _LONG_NAME:
+            rows.append([name, *[""] * len(cells)])
+            name = ""
+        rows.append([name, *cells])
+    marked = [[row[0] if len(row[0]) <= _LONG_NAME else "\0" + row[0], *row[1:]] for row in rows]
+    table = text_table(header, [["" if row[0].startswith("\0") else row[0], *row[1:]] for row in marked])
+    lines = table.split("\n")
+    for index, row in enumerate(marked, start=2):
+        if row[0].startswith("\0"):
+            lines[index] = row[0][1:]
+    return "\n".join(lines)
+
+
+def _with_margin(estimate: float, low: float, high: float) -> str:
+    if math.isnan(estimate):
+        return "–"
+    if math.isnan(low):
+        return number(estimate)
+    margin = max(estimate - low, high - estimate)
+    return f"{number(estimate)} ±{f'{margin:.4f}'.removeprefix('0')}"
+
+
+def _signed(value: float, digits: int = 4) -> str:
+    return f"{value + 0.0:+.{digits}f}"
+
+
+def _index(table: Table, *fields: str) -> dict[tuple[Cell, ...], tuple[float, ...]]:
+    """Return {(estimator, context_length, metric): the fields}."""
+    where = {column: index for index, column in enumerate(table.columns)}
+    key = [where[name] for name in ("estimator", "context_length", "metric")]
+    wanted = [where[name] for name in fields]
+    return {tuple(row[k] for k in key): tuple(_real(row[w]) for w in wanted) for row in table.rows}
+
+
+def _real(cell: Cell) -> float:
+    return math.nan if cell is None or isinstance(cell, str) else float(cell)
+
+
+def _ties_text(
+    tables: dict[str, Table], metric: str, means: dict[str, float], what: str, level: str, *, bayes: bool = False
+) -> str:
+    """Say who is tied with the least mean, among like rows; with `bayes`, also among those that are above 0.
+
+    Nothing else about the order of rows is a finding.
+    """
+    pairs = Pairs(records(tables["pairs"]) if "pairs" in tables else [], metric)
+    lines = []
+    for group in pairs.groups(list(means)):
+        if len(group) < 2:
+            continue
+        sets = [group]
+        if bayes and any(means[name] <= _ZERO for name in group):
+            sets.append([name for name in group if not means[name] <= _ZERO])
+        for index, names in enumerate(sets):
+            ranked = sorted((name for name in names if math.isfinite(means[name])), key=means.__getitem__)
+            if ranked:
+                others = " of those that are not the Bayes rule" if index else ""
+                lines.append(f"Least {what}{others}: {ranked[0]}. {_tied_with(pairs, ranked[0], ranked[1:])}")
+    if not lines:
+        return ""
+    head = (
+        f"Who is tied with the best, by paired differences ({level}, all pairs at once); an order of rows tells nothing"
+    )
+    return "\n".join([head, *lines])
+
+
+def _tied_with(pairs: Pairs, best: str, others: Sequence[str]) -> str:
+    tied = [
+        f"{name} (identical)" if (pair := pairs.of(name, best)) and pair.verdict == "identical" else name
+        for name in pairs.tied(best, others)
+    ]
+    open_ = pairs.undecided(best, others)
+    text = f"Tied with it: {', '.join(tied) if tied else 'none' if not open_ else 'none known'}."
+    if open_:
+        text += f" Without an interval: {', '.join(open_)}."
+    return text
+
+
+def _observed_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
+    risk, options = tables["risk"], run["options"]
+    level = f"{100 * options['level']:g} %"
+    rows = []
+    means: dict[str, float] = {}
+    for row in records(risk):
+        estimate, low, high = (_real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
+        means[str(row["estimator"])] = estimate
+        rows.append([str(row["estimator"]), number(estimate, 5), "" if math.isnan(low) else f"[{low:.5f}, {high:.5f}]"])
+    parts = [
+        f"Log loss per prediction, nats: {options['data']}, {options['n_predictions']:,} predictions, "
+        f"states {', '.join(options['labels'])}"
+    ]
+    window = options["length"]
+    if options.get("longest_history", math.inf) > window:
+        parts[0] += f"\n(window={window}: only the last {window} tokens, as a fresh prefix; else the whole history)"
+    else:
+        parts[0] += f"\n(no history is longer than the window of {window} tokens: the two are the same)"
+    rows.sort(key=lambda row: float(row[1]))
+    some = any(row[2] for row in rows)
+    parts[0] += "\n" + text_table(["estimator", "log loss", f"{level} interval" if some else ""], rows)
+    if not some:
+        parts[0] += "\nNo intervals: one series has no independent units."
+    compared = []
+    undefined: dict[str, list[str]] = {}
+    reference = ""
+    for row in records(tables["differences"]) if "differences" in tables else []:
+        if row["metric"] != "log_loss_nats":
+            continue
+        difference, low, high = (_real(row[name]) for name in ("difference", "ci_low", "ci_high"))
+        name, reference = str(row["estimator"]), str(options["reference"])
+        if math.isnan(low):
+            undefined.setdefault(str(row["note"]), []).append(name)
+        shown = _signed(difference, 5) if math.isfinite(difference) else "undefined"
+        if not math.isnan(low):
+            shown += f" [{_signed(low, 5)}, {_signed(high, 5)}]"
+        compared.append([name, shown, verdict(difference, low, high)])
+    if compared:
+        parts.append(
+            f"\nLog loss less that of {reference}, like with like, paired by prediction, {level} interval, nats\n"
+            + text_table(["", "difference", ""], compared, left=2)
+            + "".join(f"\n{', '.join(names)}: {why}" for why, names in undefined.items())
+        )
+    ties = _ties_text(tables, "log_loss_nats", means, "log loss", level)
+    if ties:
+        parts.append(f"\n{ties}")
+    return "\n".join(parts)
