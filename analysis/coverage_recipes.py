@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coverage_base import (
+    AT_OPTIMUM,
     BIG,
     CHAINS_OF_STUDY,
     CONDITIONAL,
@@ -43,19 +44,22 @@ class Recipe(Design):
         J.
     sd : float
         Standard deviation of θ = log β: 0.5, where runs dominate, or 0.05, where chains do.
+    centre : float
+        Mean of θ; 0 is the best rule.
     """
 
     runs: int = 3
     sd: float = 0.5
+    centre: float = -1.0
     n_chains: int = CHAINS
     sequences: int = 4
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.name = f"recipe, J = {self.runs}, sd {self.sd:g}"
+        self.name = f"recipe, J = {self.runs}, θ = {self.centre:g} ± {self.sd:g}"
         self.prefixes = prefixes = Prefixes(RECIPE_LENGTH)
         size = 12
-        nodes = 5.0 * self.sd * np.cos(np.pi * (np.arange(size) + 0.5) / size)
+        nodes = self.centre + 5.0 * self.sd * np.cos(np.pi * (np.arange(size) + 0.5) / size)
         rules = [Run("toy:node", float(theta)) for theta in nodes]
         by_node = [predictions_of(rule, prefixes) for rule in rules]
         self.recipe = Runs(by_node, nodes, prefixes, self.n_chains)
@@ -67,6 +71,7 @@ class Recipe(Design):
         self.reference = {metric: reference[metric] for metric in self.metrics} | {"kl_rb_nats": reference["kl_nats"]}
         self.alpha = np.array([np.log(prefixes.pseudo_count(p, "overall")[0]) for p in by_node])
         theta, share = Spread(self.sd).nodes
+        theta = theta + self.centre
         self.mean_split = self.recipe.split(theta, share)
         at = self.recipe.weights(theta)
         self.mean_risk = {metric: share @ (at @ values) for metric, values in self.risk.items()}
@@ -76,7 +81,7 @@ class Recipe(Design):
 
     def draw(self, seed: int) -> list[Seen]:
         """As :class:`Design`."""
-        theta = np.random.default_rng([seed, self.runs]).normal(0.0, self.sd, self.runs)
+        theta = np.random.default_rng([seed, self.runs]).normal(self.centre, self.sd, self.runs)
         rules = [Run(f"toy:{j}", float(value)) for j, value in enumerate(theta)]
         result = compare(
             [*rules, get("add-one")],
@@ -113,6 +118,8 @@ class Recipe(Design):
                     value -= with_mean(self.reference[row.metric])[label]
                 of = "recipe" if row.estimator.endswith(":recipe") else "mean over runs"
                 kind = f"{of}: {'difference' if apart else 'risk'}"
+                if of == "recipe" and self.centre == 0.0:
+                    kind = AT_OPTIMUM
                 seen.append(Seen((kind, row.estimator, row.metric, label), row.ci_low, row.ci_high, value))
         for row in rows_of(result.decomposition):
             label = label_of(row.context_length)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analysis.coverage_base import (
     BIG,
     BINS,
+    CERTAIN,
     CHAINS_OF_STUDY,
     EXACT,
     EXACT_METRICS,
@@ -63,6 +64,8 @@ def _risk_rows(frame: pd.DataFrame, truth: Mapping[str, Curve], kind: str) -> li
         found = truth.get(row.estimator, {}).get((row.metric, label_of(row.context_length)))
         if found is not None and label_of(row.context_length) in SHOWN:
             what = _KINDS.get(row.metric, kind)
+            if row.metric == "p_infinite" and found in (0.0, 1.0):
+                what = CERTAIN
             key = (what, row.estimator, row.metric, label_of(row.context_length))
             seen.append(Seen(key, number(row.ci_low), number(row.ci_high), found))
     if "band_low" in frame:
@@ -145,7 +148,7 @@ class Risk(Design):
         """As :class:`Design`."""
         kind, _, metric, _ = key
         nested = metric in (*NESTED_METRICS, "split_weight", "hellinger") or kind == "signed bias"
-        return GIVEN_CHAIN if nested else EXACT
+        return GIVEN_CHAIN(self.n_chains) if nested else EXACT
 
     def _attention(self) -> dict[tuple[str, str], float]:
         rule: Any = self.rules[0]

@@ -108,7 +108,7 @@ class PseudoCounts(Design):
             kind = {
                 "pseudo_count": f"pseudo-count {grouping}",
                 "explained": "share explained by a pseudo-count",
-            }.get(row.parameter, "mean prediction by count, KL where nothing is seen")
+            }.get(row.parameter, "prediction by count, KL at n_v = 0")
             seen.append(Seen((kind, row.estimator, row.parameter, label), row.ci_low, row.ci_high, truth))
         return seen
 
