@@ -56,7 +56,7 @@ class DirichletPosterior:
         return np.asarray((q * (1.0 - q)).sum(axis=-1) / (self.parameters.sum(axis=-1) + 1.0))
 
     def total_variation(self, prediction: Array) -> Array:
-        """Return ½ Σ_w E|P_w − c_w|, shape (…,): E|P − c| = m − c + 2(c F_a(c) − m F_{a+1}(c)) for P ~ Beta(a, A − a)."""
+        """Return ½ Σ_w E|P_w − c_w|, shape (…,): E|P − c| = m − c + 2(c F_a(c) − m F_{a+1}(c)) in Beta laws."""
         a = self.parameters
         rest = a.sum(axis=-1, keepdims=True) - a
         mean = a / (a + rest)
