@@ -171,10 +171,10 @@ class Source(Protocol):
         ndarray of float64, shape (N, T), or None
             ``[i, n-1]`` is P(t_1 … t_n), by the chain rule of the posterior predictive; None where it has none.
         """
-        first, predictive = self.first_token, self.posterior_predictive(tokens[:, :-1])
+        first, predictive = self.first_token, self.posterior_predictive(tokens)
         if first is None or predictive is None:
             return None
-        steps = np.take_along_axis(predictive, tokens[:, 1:, None], axis=2)[..., 0]
+        steps = np.take_along_axis(predictive[:, :-1], tokens[:, 1:, None], axis=2)[..., 0]
         return np.concatenate([first[tokens[:, :1]], steps], axis=1).cumprod(axis=1)
 
     def record(self) -> dict[str, Any]:

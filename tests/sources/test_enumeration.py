@@ -99,3 +99,7 @@ def test_another_budget_is_respected() -> None:
 def test_a_block_holds_at_least_one_prefix() -> None:
     with pytest.raises(InputError, match="block must be an integer of at least 1, not 0"):
         next(all_prefixes(3, 2, block=0))
+
+
+def test_a_prefix_of_one_token_has_the_start_law() -> None:
+    assert ChainLaw(4).prefix_probabilities(np.array([[0], [3]])).tolist() == [[0.25], [0.25]]  # type: ignore[union-attr]

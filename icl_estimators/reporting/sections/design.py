@@ -50,7 +50,7 @@ def _simulated(results: Results) -> list[str]:
     items = [
         "**Aims.** To find out which estimator of a Markov chain’s next-token law each model or rule acts like, and "
         "how far from the best one.",
-        f"**Data.** {counted(options['chains'], 'fresh chain')} of K = {k} states, {source}; "
+        f"**Data.** {counted(options['chains'], 'fresh chain')} of K = {k} states, {escape(source)}; "
         f"{counted(options['sequences_per_chain'], 'sequence')} of {length} + 1 tokens from each. Seed "
         f"{options['seed']}. *Context length n* is the number of tokens read; the prediction p̂ is of token n + 1, "
         f"whose true law is the row P[t_n].",
