@@ -41,6 +41,7 @@ def gamma_tuner(law: Source, length: int) -> Callable[[bool], float]:
     Examples
     --------
     >>> from icl_estimators.estimators import get
+    >>> from icl_estimators.sources import ChainLaw
     >>> get("construction-softmax:tuned:direct_path=false", tune=gamma_tuner(ChainLaw(), 6)).name
     'construction-softmax:0.8037:direct_path=false'
     """
@@ -74,6 +75,7 @@ def tune_gamma(law: Source, length: int, *, direct_path: bool, seed: int = 0) ->
 
     Examples
     --------
+    >>> from icl_estimators.sources import ChainLaw
     >>> 2.0 < tune_gamma(ChainLaw(), 100, direct_path=False) < 2.4
     True
     """
