@@ -82,7 +82,7 @@ class Results:
     @property
     def exact_posterior(self) -> bool:
         """Whether regret is defined: fresh chains of a source that knows its posterior given a prefix."""
-        # Folders of version 1 do not say it; their only other start law was the stationary one.
+        # Older folders do not say it; their only other start law is the stationary one.
         exact: bool = not self.observed and self.options.get("exact_posterior", self.options["start"] == "uniform")
         return exact
 
