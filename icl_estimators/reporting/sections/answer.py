@@ -61,7 +61,8 @@ class Estimate:
 def ranking(results: Results) -> list[Estimate]:
     """Return whom the answer compares, the nearest to Bayes first; infinite and undefined ones last, in table order.
 
-    Regret averaged over n, or where the Bayes rule is not exact the KL less the reference's; on observed sequences the log loss.
+    Regret averaged over n, or where the Bayes rule is not exact the KL less the reference's; on observed
+    sequences the log loss.
     """
     if results.observed:
         rows = results.tables["risk"].query("metric == 'log_loss_nats' and context_length == 'mean'")
