@@ -21,10 +21,10 @@ from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squar
 from icl_estimators.estimators import get
 from icl_estimators.inference import Cells, Moments, bias_variance, chain_values, kl_bias_variance, simultaneous_band
 from icl_estimators.sources import (
+    ChainLaw,
     posterior_kl_floor,
     posterior_predictive,
     sample_chains,
-    start_probabilities,
     transition_counts,
 )
 
@@ -81,7 +81,7 @@ def _risk_values(name: str, block: range, sequences: int) -> dict[str, Array]:
 
 def _decomposition_values(name: str, block: range, sequences: int) -> dict[str, Array]:
     sample = sample_chains(block, sequences_per_chain=sequences, length=max(LENGTHS), seed=1, purpose="validation")
-    cells = Cells.of(sample.tokens[:, :, :-1], sample.transition, start_probabilities(sample.transition, "uniform"))
+    cells = Cells.of(sample.tokens[:, :, :-1], sample.transition, ChainLaw().visits(sample))
     prediction = get(name).predict_proba(sample.inputs)
     split, kl = bias_variance(cells, prediction), kl_bias_variance(cells, prediction)
     return {

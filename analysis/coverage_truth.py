@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 
 from icl_estimators.estimators import Estimator
 from icl_estimators.inference import BIN_EDGES
-from icl_estimators.sources import all_prefixes, occurrence_counts, prefix_probabilities, transition_counts
+from icl_estimators.sources import ChainLaw, all_prefixes, occurrence_counts, transition_counts
 
 __all__ = ["CHAINS", "STATES", "Group", "Nested", "Prefixes", "Runs", "Spread", "predictions_of"]
 
@@ -68,7 +68,7 @@ class Prefixes:
                     tokens,
                     transition_counts(tokens, STATES)[:, -1],
                     occurrence_counts(tokens, STATES)[:, -1],
-                    prefix_probabilities(tokens, STATES, 1.0)[:, -1],
+                    ChainLaw(STATES).prefix_probabilities(tokens)[:, -1],
                 )
             )
 

@@ -209,7 +209,7 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison
     study = Study(
         estimators=made,
         reference=reference,
-        law=law,
+        source=law,
         length=options.length,
         chains=options.chains,
         sequences_per_chain=options.sequences_per_chain,

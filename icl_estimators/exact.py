@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     prefixes = law.n_states**n_last
     print(
         f"Exact risk, no Monte Carlo error: all {prefixes:,} prefixes of {n_last} tokens; "
-        f"K = {law.n_states}, α = {law.concentration:g}, uniform start\n"
+        f"K = {law.n_states}, α = {law.concentration:g}, {law.start} start\n"
     )
     print("Expected KL(truth ‖ estimate) in nats, by context length n")
     shown = [n for n in range(1, n_last + 1) if n_last <= 8 or n in (1, 2, 3, 4, 6, 8, 10, 12, n_last)]

@@ -279,6 +279,8 @@ def estimator_parent() -> Parser:
 
 def sampling_parent() -> Parser:
     """Return the flags that say which chains are drawn, for ``parents=[…]``."""
+    from icl_estimators.sources.start import START_LAWS
+
     parent = Parser(add_help=False)
     parent.add_argument("--chains", type=count, default=2000, metavar="R", help="independent chains (default 2000)")
     parent.add_argument(
@@ -293,7 +295,7 @@ def sampling_parent() -> Parser:
     )
     parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
     parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")
-    parent.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
+    parent.add_argument("--start", choices=list(START_LAWS), default="uniform", help="law of the first token")
     parent.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the study (default 0)")
     parent.add_argument("--device", default="cpu", help="where a transformer runs: cpu (default) or cuda")
     return parent

@@ -130,7 +130,7 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
     design = smoothing_design(
         made,
         reference=reference,
-        law=law,
+        source=law,
         length=options.length,
         chains=options.chains,
         sequences_per_chain=options.sequences_per_chain,

@@ -40,6 +40,8 @@ def _seeds(text: str) -> list[int]:
 
 
 def _parser() -> Parser:
+    from icl_estimators.sources.start import START_LAWS
+
     parser = Parser(
         prog="python -m icl_estimators.train",
         description="Train an attention-only transformer on sequences of freshly sampled Markov chains, one run for "
@@ -62,7 +64,7 @@ def _parser() -> Parser:
     recipe.add_argument("--peak-lr", type=positive, default=3e-3, metavar="X", help="Adam's step size (default 0.003)")
     recipe.add_argument("--schedule", choices=["cosine", "constant"], default="cosine", help="of it (default cosine)")
     recipe.add_argument("--concentration", type=positive, default=1.0, metavar="A", help="α of the prior (default 1)")
-    recipe.add_argument("--start", choices=["uniform", "stationary"], default="uniform", help="law of the first token")
+    recipe.add_argument("--start", choices=list(START_LAWS), default="uniform", help="law of the first token")
     model = parser.add_argument_group("model")
     model.add_argument("--d-model", type=count, default=64, metavar="D", help="width (default 64)")
     model.add_argument("--n-layers", type=count, default=2, metavar="N", help="attention layers (default 2)")

@@ -21,7 +21,7 @@ from icl_estimators.engine.executors import one_thread
 from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.inference import Cells
 from icl_estimators.resources import shipped_checkpoint
-from icl_estimators.sources import Sample, posterior_predictive, sample_chains, start_probabilities, transition_counts
+from icl_estimators.sources import ChainLaw, Sample, posterior_predictive, sample_chains, transition_counts
 
 ROOT = Path(__file__).parents[1]
 SMALL = {
@@ -113,10 +113,10 @@ class Nested:
 
 def draw_nested(n_chains: int, n_sequences: int, length: int) -> Nested:
     sample = sample_chains(range(n_chains), sequences_per_chain=n_sequences, length=length, purpose="test")
-    start = start_probabilities(sample.transition, "uniform")
+    visits = ChainLaw().visits(sample)
     predictions = posterior_predictive(transition_counts(sample.inputs, 3), 1.0)
     tokens = sample.tokens[:, :, :-1]
-    return Nested(sample, Cells.of(tokens, sample.transition, start), predictions.reshape(*tokens.shape, 3))
+    return Nested(sample, Cells.of(tokens, sample.transition, visits), predictions.reshape(*tokens.shape, 3))
 
 
 @pytest.fixture(scope="session")

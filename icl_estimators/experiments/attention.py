@@ -17,7 +17,6 @@ from icl_estimators.experiments.attention_quantities import (
 )
 from icl_estimators.experiments.study import UNIT, Study
 from icl_estimators.inference import Intervals, Moments, mean_intervals, merge_in_order, two_way_intervals, with_mean
-from icl_estimators.sources import sample_chains
 
 __all__ = ["EXAMPLE_TOKENS", "HasAttention", "attention_example_table", "attention_table"]
 
@@ -108,13 +107,8 @@ def _moments(units: list[Array]) -> Moments:
 
 def attention_example_table(study: Study) -> Table | None:
     """Return attention_example.csv: both layers' weights on the start of one sequence; None if no one has any."""
-    sample = sample_chains(
-        [0],
-        sequences_per_chain=1,
-        length=min(study.length, EXAMPLE_TOKENS),
-        law=study.law,
-        seed=study.seed,
-        purpose="example",
+    sample = study.source.sample(
+        [0], sequences_per_chain=1, length=min(study.length, EXAMPLE_TOKENS), seed=study.seed, purpose="example"
     )
     rows: list[tuple[Cell, ...]] = []
     for estimator in study.estimators:
@@ -138,9 +132,7 @@ def _example_rows(name: str, layer: int, weights: Array, tokens: list[int]) -> I
 
 
 def _unit_values(study: Study, estimator: HasAttention, chains: range) -> dict[str, Array] | None:
-    sample = sample_chains(
-        chains, sequences_per_chain=1, length=study.length, law=study.law, seed=study.seed, purpose="risk"
-    )
+    sample = study.source.sample(chains, sequences_per_chain=1, length=study.length, seed=study.seed, purpose="risk")
     batch = max(1, _BATCH_WEIGHTS // (study.length + 1) ** 2)
     parts: list[AttentionQuantities] = []
     for first in range(0, len(chains), batch):

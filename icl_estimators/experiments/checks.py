@@ -44,7 +44,7 @@ def exact_length(n_states: int, length: int) -> int:
 
 
 def exact_risks(study: Study) -> dict[str, ExactRisk]:
-    """Return each estimator's exact risk at short contexts, by name; empty where the start law has none.
+    """Return each estimator's exact risk at short contexts, by name; empty where the source has no exact posterior.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def exact_risks(study: Study) -> dict[str, ExactRisk]:
     if not study.exact_posterior:
         return {}
     longest = exact_length(study.n_states, study.length)
-    return {estimator.name: exact_risk(estimator, longest, study.law) for estimator in study.estimators}
+    return {estimator.name: exact_risk(estimator, longest, study.source) for estimator in study.estimators}
 
 
 def check_table(

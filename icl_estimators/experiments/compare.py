@@ -50,7 +50,7 @@ from icl_estimators.files import sha256
 from icl_estimators.inference import required_chains
 from icl_estimators.provenance import made_with
 from icl_estimators.reporting.terminal.comparison import summary_text
-from icl_estimators.sources import ChainLaw, StartLaw
+from icl_estimators.sources import ChainLaw, Source
 from icl_estimators.validation import InputError, positive_int
 from icl_estimators.workers import refuse_in_worker
 
@@ -154,7 +154,7 @@ def compare(
     length: int = 100,
     states: int = 3,
     concentration: float = 1.0,
-    start: StartLaw = "uniform",
+    start: str = "uniform",
     seed: int = 0,
     level: float = 0.95,
     jobs: int = 1,
@@ -183,8 +183,8 @@ def compare(
         K ≥ 2.
     concentration : float
         α of the Dirichlet prior.
-    start : {"uniform", "stationary"}
-        Law of the first token.
+    start : str
+        Law of the first token: "uniform" or "stationary".
     seed : int
         The study's seed.
     level : float
@@ -237,7 +237,7 @@ def compare(
     study = Study(
         estimators=made,
         reference=reference,
-        law=law,
+        source=law,
         length=length,
         chains=chains,
         sequences_per_chain=sequences_per_chain,
@@ -252,7 +252,7 @@ def compare(
 
 def study_estimators(
     estimators: Iterable[str | Estimator] | str | None,
-    law: ChainLaw,
+    source: Source,
     *,
     reference: str,
     checkpoints: Paths,
@@ -276,7 +276,7 @@ def study_estimators(
     ContractError
         If an estimator breaks the contract.
     """
-    options: dict[str, Any] = {"n_states": law.n_states, "concentration": law.concentration, "device": device}
+    options: dict[str, Any] = {"n_states": source.n_states, "concentration": source.concentration, "device": device}
     options |= {"checkpoints": _as_paths(checkpoints), "warn": warn, "tune": tune}
     if device != "cpu":  # asked for, even if no transformer is
         from icl_estimators.transformer.device import require_device
@@ -290,7 +290,7 @@ def study_estimators(
             made += get_all([item], **options) if isinstance(item, str) else [item]
         if not made:
             raise InputError("no estimators to compare: name at least one")
-    _check(made, law, length)
+    _check(made, source, length)
     known = {*(estimator.name for estimator in made), *pooled_runs(made)}
     if reference not in known:
         candidates = get_all([reference], **options)
@@ -300,7 +300,7 @@ def study_estimators(
             raise InputError(f"the reference {reference} could be each of {names}, which are not pooled: name one")
         reference = recipe or candidates[0].name  # a spec may be spelled in several ways
         if reference not in known:
-            _check(candidates, law, length)
+            _check(candidates, source, length)
             made += candidates
     for line in tolerance_lines(stated_tolerances(made)):
         warn(line)
@@ -338,10 +338,10 @@ def warn_left_out(line: str) -> None:
     warnings.warn(line, stacklevel=5)  # this, get_all, study_estimators, compare, and its caller
 
 
-def _check(estimators: Iterable[Estimator], law: ChainLaw, length: int) -> None:
+def _check(estimators: Iterable[Estimator], source: Source, length: int) -> None:
     with one_thread():
         for estimator in estimators:
-            check_estimator(estimator, law.n_states, length=length)
+            check_estimator(estimator, source.n_states, length=length)
 
 
 def _as_paths(checkpoints: Paths) -> Sequence[str | os.PathLike[str]]:
@@ -487,9 +487,7 @@ def design_options(study: Study) -> dict[str, Any]:
         "decomposition_chains": study.decomposition_chains,
         "decomposition_sequences": study.decomposition_sequences,
         "length": study.length,
-        "states": study.law.n_states,
-        "concentration": study.law.concentration,
-        "start": study.law.start,
+        **study.source.record(),
         "seed": study.seed,
         "level": study.level,
         "checkpoints": list(study.checkpoints),

@@ -19,7 +19,6 @@ from icl_estimators.inference import (
     with_mean,
 )
 from icl_estimators.inference.trees import Summary
-from icl_estimators.sources import sample_chains, start_probabilities
 
 __all__ = ["DECOMPOSITION_METRICS", "DecompositionMoments", "decomposition_block"]
 
@@ -69,16 +68,14 @@ def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
     InputError
         If a chain lacks the stationary law that the study starts from.
     """
-    sample = sample_chains(
+    sample = study.source.sample(
         chains,
         sequences_per_chain=study.decomposition_sequences,
         length=study.length,
-        law=study.law,
         seed=study.seed,
         purpose="decomposition",
     )
-    start = start_probabilities(sample.transition, study.law.start)
-    cells = Cells.of(sample.tokens[:, :, :-1], sample.transition, start)
+    cells = Cells.of(sample.states, sample.transition, study.source.visits(sample))
     tokens = sample.inputs
     parts: dict[tuple[str, str], Moments] = {}
     tallies: dict[str, CellTally] = {}

@@ -32,7 +32,7 @@ from icl_estimators.pseudo_counts import (
     fitted_values,
     pseudo_count_difference,
 )
-from icl_estimators.sources import posterior_predictive, sample_chains, transition_counts
+from icl_estimators.sources import transition_counts
 
 if TYPE_CHECKING:
     from icl_estimators.estimators.transformer import Transformer
@@ -89,18 +89,17 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
     from icl_estimators.estimators.intervened import Intervened
     from icl_estimators.transformer import INTERVENTIONS
 
-    sample = sample_chains(
+    sample = study.source.sample(
         chains,
         sequences_per_chain=study.sequences_per_chain,
         length=study.length,
-        law=study.law,
         seed=study.seed,
         purpose="smoothing",
     )
     tokens = sample.inputs
     shape = (len(chains), study.sequences_per_chain, study.length, study.n_states)
     counts = transition_counts(tokens, study.n_states).reshape(shape)
-    bayes = posterior_predictive(counts, study.law.concentration) if study.exact_posterior else None
+    bayes = study.source.posterior_predictive(tokens)
     models = intervention_targets(study)
     groups = {by: PrefixGroups(counts, by) for by in _GROUPINGS}
 
@@ -112,7 +111,7 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
             laws = Laws.of(predictions)
             runs.append({(by, v): s for by, found in groups.items() for v, s in found.statistics(laws).items()})
             if bayes is not None:
-                regrets.append(kl_divergence(bayes, predictions))
+                regrets.append(kl_divergence(bayes.reshape(shape), predictions))
         pooled = {key: CountStatistics.average([run[key] for run in runs]) for key in runs[0]}
         return pooled, np.mean(regrets, axis=0) if regrets else None
 

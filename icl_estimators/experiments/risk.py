@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,7 @@ from icl_estimators.inference import (
 )
 from icl_estimators.inference.trees import Summary
 from icl_estimators.pseudo_counts.streaming import SmoothingMoments, SmoothingPrefixes, SmoothingSums
-from icl_estimators.sources import (
-    Sample,
-    posterior_kl_floor,
-    posterior_predictive,
-    sample_chains,
-    start_probabilities,
-    transition_counts,
-)
+from icl_estimators.sources import transition_counts
 
 __all__ = ["PAIR_METRICS", "POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
 
@@ -108,28 +101,27 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     InputError
         If a chain lacks the stationary law that the study starts from.
     """
-    sample = sample_chains(
+    sample = study.source.sample(
         chains,
         sequences_per_chain=study.sequences_per_chain,
         length=study.length,
-        law=study.law,
         seed=study.seed,
         purpose="risk",
     )
     # An entry of a Dirichlet row is above 0 even where its double is not (α < 0.02): a predicted 0 is infinitely wrong.
     above_zero = np.maximum(sample.transition, np.nextafter(0.0, 1.0))
-    tokens, truth, targets = sample.inputs, Sample(sample.tokens, above_zero).truth, sample.targets
+    tokens, truth, targets = sample.inputs, replace(sample, transition=above_zero).truth, sample.targets
     counts = transition_counts(tokens, study.n_states)
     bayes = floor = None
     of_bayes: dict[str, Array] = {}
-    if study.exact_posterior:
-        bayes = posterior_predictive(counts, study.law.concentration)
-        floor = posterior_kl_floor(counts, study.law.concentration)
+    posterior = study.source.posterior(tokens)
+    if posterior is not None:
+        bayes, floor = posterior.predictive, posterior.kl_floor
         of_bayes = {"kl_nats": kl_divergence(truth, bayes), "log_loss_nats": log_loss(bayes, targets)}
     n_chains = len(chains)
     units = study.units(n_chains)
-    start = start_probabilities(sample.transition, study.law.start)
-    cells = [Cells.of(sample.tokens[unit, :, :-1], sample.transition[unit], start[unit]) for unit in units]
+    visits = study.source.visits(sample)
+    cells = [Cells.of(sample.states[unit], sample.transition[unit], visits[unit]) for unit in units]
     chain: dict[str, _ChainValues] = {}
     bias: dict[str, list[RatioMoments]] = {}
     smoothing: dict[str, SmoothingSums] = {}

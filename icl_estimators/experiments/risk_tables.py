@@ -43,7 +43,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-NO_POSTERIOR = "undefined with a stationary start: the first token informs about the chain, its posterior is not exact"
+NO_POSTERIOR = "undefined: the posterior of these chains given a prefix is not known exactly"
 _CONDITIONAL = "conditional on a finite KL"
 _POOLED = "pooled over context lengths: every prediction counts once"
 _ALL_INFINITE = "KL is infinite in every sequence"

@@ -52,7 +52,7 @@ from icl_estimators.pseudo_counts import (
 )
 from icl_estimators.pseudo_counts.streaming import PANEL_VISITS, SmoothingMoments, SmoothingPrefixes, SmoothingSums
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
-from icl_estimators.sources import ChainLaw, StartLaw, occurrence_counts, sample_chains, transition_counts
+from icl_estimators.sources import ChainLaw, Source, occurrence_counts, transition_counts
 from icl_estimators.validation import InputError, positive_int
 from icl_estimators.workers import refuse_in_worker
 
@@ -140,7 +140,7 @@ def effective_smoothing(
     length: int = 100,
     states: int = 3,
     concentration: float = 1.0,
-    start: StartLaw = "uniform",
+    start: str = "uniform",
     seed: int = 0,
     level: float = 0.95,
     jobs: int = 1,
@@ -202,7 +202,7 @@ def effective_smoothing(
     design = smoothing_design(
         made,
         reference=reference,
-        law=law,
+        source=law,
         length=length,
         chains=chains,
         sequences_per_chain=sequences_per_chain,
@@ -219,7 +219,7 @@ def smoothing_design(
     estimators: Sequence[Estimator],
     *,
     reference: str,
-    law: ChainLaw,
+    source: Source,
     length: int,
     chains: int,
     sequences_per_chain: int,
@@ -241,7 +241,7 @@ def smoothing_design(
     study = Study(
         estimators=tuple(estimators),
         reference=reference,
-        law=law,
+        source=source,
         length=length,
         chains=chains,
         sequences_per_chain=sequences_per_chain,
@@ -415,11 +415,10 @@ class _Drawn:
 
     def __init__(self, study: Study, chains: range) -> None:
         self.study, self.chains = study, chains
-        self.tokens = sample_chains(
+        self.tokens = study.source.sample(
             chains,
             sequences_per_chain=study.sequences_per_chain,
             length=study.length,
-            law=study.law,
             seed=study.seed,
             purpose="smoothing",
         ).inputs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from icl_estimators.estimators import Estimator
 from icl_estimators.estimators.training_runs import pooled_runs
-from icl_estimators.sources import ChainLaw
+from icl_estimators.sources import ChainLaw, Source
 from icl_estimators.validation import InputError, positive_int, probability_level
 
 __all__ = ["UNIT", "Study", "blocks", "unit_size"]
@@ -33,8 +33,8 @@ class Study:
         runs of that recipe, and also get rows together.
     reference : str
         Name of the estimator, or recipe, that the others are compared with.
-    law : ChainLaw
-        Prior and start law of the chains.
+    source : Source
+        What draws the chains and their sequences.
     length : int
         T ≥ 1.
     chains, sequences_per_chain : int
@@ -55,7 +55,7 @@ class Study:
 
     estimators: tuple[Estimator, ...]
     reference: str = "add-one"
-    law: ChainLaw = field(default_factory=ChainLaw)
+    source: Source = field(default_factory=ChainLaw)
     length: int = 100
     chains: int = 2000
     sequences_per_chain: int = 10
@@ -88,9 +88,9 @@ class Study:
         if not self.estimators:
             raise InputError("no estimators to compare: name at least one")
         for estimator in self.estimators:
-            if estimator.n_states != self.law.n_states:
+            if estimator.n_states != self.source.n_states:
                 raise InputError(
-                    f"{estimator.name} is for {estimator.n_states} states, but the chains have {self.law.n_states}"
+                    f"{estimator.name} is for {estimator.n_states} states, but the chains have {self.source.n_states}"
                 )
         rows = [*self.names, *(f"{recipe}:recipe" for recipe in self.recipes)]
         for name in rows:
@@ -102,7 +102,7 @@ class Study:
     @property
     def n_states(self) -> int:
         """K."""
-        return self.law.n_states
+        return self.source.n_states
 
     @property
     def cells(self) -> int:
@@ -135,8 +135,8 @@ class Study:
 
     @property
     def exact_posterior(self) -> bool:
-        """Whether the posterior given a prefix is known exactly: only with a uniform first token."""
-        return self.law.start == "uniform"
+        """Whether the posterior given a prefix is known exactly."""
+        return self.source.exact_posterior
 
 
 def unit_size(sequences_per_chain: int, cells: int = 300) -> int:

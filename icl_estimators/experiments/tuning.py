@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from icl_estimators.divergences import sum_states
 from icl_estimators.estimators.construction import induction_path
-from icl_estimators.sources import ChainLaw, posterior_predictive, sample_chains, transition_counts
+from icl_estimators.sources import Source
 from icl_estimators.validation import positive_int
 
 __all__ = ["gamma_tuner", "tune_gamma"]
@@ -23,14 +22,14 @@ _DIGITS = 4
 _LOG_GAMMA_BOUNDS = (np.log(1e-3), np.log(1e3))
 
 
-def gamma_tuner(law: ChainLaw, length: int) -> Callable[[bool], float]:
+def gamma_tuner(law: Source, length: int) -> Callable[[bool], float]:
     """Return what tunes γ to a law and a length: `direct_path` → γ.
 
     The seed is always 0, whatever the study's: every command finds the same γ for the same law and length.
 
     Parameters
     ----------
-    law : ChainLaw
+    law : Source
     length : int
         T ≥ 1.
 
@@ -42,26 +41,27 @@ def gamma_tuner(law: ChainLaw, length: int) -> Callable[[bool], float]:
     Examples
     --------
     >>> from icl_estimators.estimators import get
+    >>> from icl_estimators.sources import ChainLaw
     >>> get("construction-softmax:tuned:direct_path=false", tune=gamma_tuner(ChainLaw(), 6)).name
     'construction-softmax:0.8037:direct_path=false'
     """
     return partial(_tune, law, positive_int(length, "length"))
 
 
-def _tune(law: ChainLaw, length: int, direct_path: bool) -> float:
+def _tune(law: Source, length: int, direct_path: bool) -> float:
     return tune_gamma(law, length, direct_path=direct_path)
 
 
-def tune_gamma(law: ChainLaw, length: int, *, direct_path: bool, seed: int = 0) -> float:
+def tune_gamma(law: Source, length: int, *, direct_path: bool, seed: int = 0) -> float:
     """Return the γ of `construction-softmax` with the least risk averaged over context lengths 1 … T.
 
-    The risk is the Rao-Blackwell KL, up to a constant the cross-entropy from the Bayes predictive; with a stationary
-    start, where that is not known exactly, the cross-entropy from the true row. Four significant digits are kept, more
+    The risk is the Rao-Blackwell KL, up to a constant the cross-entropy from the Bayes predictive; where that is not
+    known exactly, the cross-entropy from the true row. Four significant digits are kept, more
     than 2,000 sequences pin down: so an estimator's name has all of the number.
 
     Parameters
     ----------
-    law : ChainLaw
+    law : Source
     length : int
         T.
     direct_path : bool
@@ -75,21 +75,16 @@ def tune_gamma(law: ChainLaw, length: int, *, direct_path: bool, seed: int = 0) 
 
     Examples
     --------
+    >>> from icl_estimators.sources import ChainLaw
     >>> 2.0 < tune_gamma(ChainLaw(), 100, direct_path=False) < 2.4
     True
     """
-    sample = sample_chains(
-        range(TUNING_CHAINS),
-        sequences_per_chain=TUNING_SEQUENCES,
-        length=length,
-        law=law,
-        seed=seed,
-        purpose="tuning",
+    sample = law.sample(
+        range(TUNING_CHAINS), sequences_per_chain=TUNING_SEQUENCES, length=length, seed=seed, purpose="tuning"
     )
     tokens = sample.inputs
-    target: NDArray[np.float64] = sample.truth
-    if law.start == "uniform":
-        target = posterior_predictive(transition_counts(tokens, law.n_states), law.concentration)
+    predictive = law.posterior_predictive(tokens)
+    target = sample.truth if predictive is None else predictive
     logits = induction_path(tokens, law.n_states)
     if direct_path:
         logits = logits + (tokens[:, :, None] == np.arange(law.n_states))

@@ -18,7 +18,6 @@ from icl_estimators.inference.cells import (
     NEEDS_TWO,
     Cells,
     CellTally,
-    visit_probabilities,
 )
 from icl_estimators.inference.checks import (
     Check,
@@ -132,7 +131,6 @@ __all__ = [
     "training_variance",
     "training_variance_intervals",
     "two_way_intervals",
-    "visit_probabilities",
     "wilson_limits",
     "with_mean",
     "zero_mean_check",

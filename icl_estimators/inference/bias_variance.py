@@ -64,7 +64,7 @@ def bias_variance(cells: Cells, predictions: Array) -> BiasVariance:
     Examples
     --------
     >>> tokens = np.array([[[0], [0]]])  # one chain, two sequences, one token
-    >>> cells = Cells.of(tokens, np.array([[[0.5, 0.5], [0.5, 0.5]]]), np.array([[1.0, 0.0]]))
+    >>> cells = Cells.of(tokens, np.array([[[0.5, 0.5], [0.5, 0.5]]]), np.array([[[1.0, 0.0]]]))
     >>> split = bias_variance(cells, np.array([[[[0.6, 0.4]], [[0.8, 0.2]]]]))
     >>> [round(float(x[0, 0]), 4) for x in (split.bias_squared, split.variance, split.mse)]
     [0.06, 0.04, 0.1]

@@ -1,7 +1,7 @@
-"""Cells of the nested design: R chains × S sequences of each, grouped by the current token.
+"""Cells of the nested design: R chains × S sequences of each, grouped by state: of a Markov chain the current token.
 
-The cell (r, n, v) holds the m sequences of chain r with t_n = v. An estimator's bias and variance are those of
-its predictions within a cell, where the truth is one row of one chain. Cells with m ≥ 2 are used.
+The cell (r, n, v) holds the m sequences of chain r in state v at context length n. An estimator's bias and variance
+are those of its predictions within a cell, where the truth is one row of one chain. Cells with m ≥ 2 are used.
 """
 
 from __future__ import annotations
@@ -14,38 +14,11 @@ from numpy.typing import NDArray
 
 from icl_estimators.validation import InputError
 
-__all__ = ["NEEDS_TWO", "Cells", "CellTally", "visit_probabilities"]
+__all__ = ["NEEDS_TWO", "Cells", "CellTally"]
 
 Array = NDArray[np.float64]
 
 NEEDS_TWO = "one sequence per chain: bias and variance need two or more"
-
-
-def visit_probabilities(transition: Array, start: Array, length: int) -> Array:
-    """Return π_v = P(t_n = v | P) = (start·P^{n−1})_v for n = 1 … T.
-
-    Parameters
-    ----------
-    transition : ndarray of float64, shape (R, K, K)
-    start : ndarray of float64, shape (R, K)
-        Law of the first token.
-    length : int
-        T.
-
-    Returns
-    -------
-    ndarray of float64, shape (R, T, K)
-
-    Examples
-    --------
-    >>> visit_probabilities(np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[1.0, 0.0]]), 3)[0].tolist()
-    [[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]
-    """
-    law = np.empty((len(transition), length, transition.shape[-1]))
-    law[:, 0] = start
-    for n in range(1, length):
-        law[:, n] = np.einsum("rv,rvw->rw", law[:, n - 1], transition)
-    return np.clip(law, 0.0, 1.0)  # sums of products of probabilities may pass 1 by rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,13 +28,13 @@ class Cells:
     Attributes
     ----------
     index : ndarray of int64, shape (R·S·T,)
-        Number (r·T + n − 1)·K + v of the cell of each (chain, sequence, context length).
-    size : ndarray of int64, shape (R, T, K)
+        Number (r·T + n − 1)·M + v of the cell of each (chain, sequence, context length).
+    size : ndarray of int64, shape (R, T, M)
         m.
-    weight : ndarray of float64, shape (R, T, K)
+    weight : ndarray of float64, shape (R, T, M)
         (m/S)·1[m ≥ 2] / (1 − (1 − π_v)^{S−1}).
-    transition : ndarray of float64, shape (R, K, K)
-        The truth of the cell (r, n, v) is ``transition[r, v]``.
+    transition : ndarray of float64, shape (R, M, K)
+        The truth of the cell (r, n, v) is ``transition[r, v]``; M = K where the state is the current token.
     n_sequences : int
         S.
 
@@ -80,52 +53,51 @@ class Cells:
     n_sequences: int
 
     @classmethod
-    def of(cls, tokens: NDArray[np.int64], transition: Array, start: Array) -> Cells:
+    def of(cls, states: NDArray[np.int64], transition: Array, visits: Array) -> Cells:
         """Group sequences into cells.
 
         Parameters
         ----------
-        tokens : ndarray of int64, shape (R, S, T)
-            The tokens that were read.
-        transition : ndarray of float64, shape (R, K, K)
-        start : ndarray of float64, shape (R, K)
-            Law of the first token.
+        states : ndarray of int64, shape (R, S, T)
+            The state at each context, from 0 to M − 1: of a Markov chain the tokens that were read.
+        transition : ndarray of float64, shape (R, M, K)
+        visits : ndarray of float64, shape (R, T, M)
+            π_v, the law of the state at each context length given the chain.
 
         Raises
         ------
         InputError
-            If the shapes do not fit together, or a token stands where its chain cannot be.
+            If the shapes do not fit together, or a chain is in a state where it cannot be.
         """
-        k = transition.shape[-1]
-        if tokens.ndim != 3 or transition.shape != (len(tokens), k, k) or start.shape != (len(tokens), k):
+        m = transition.shape[1]
+        if states.ndim != 3 or len(transition) != len(states) or visits.shape != (len(states), states.shape[-1], m):
             raise InputError(
-                f"tokens (R, S, T), transition (R, K, K) and start (R, K) do not fit together: "
-                f"{tokens.shape}, {transition.shape}, {start.shape}"
+                f"states (R, S, T), transition (R, M, K) and visits (R, T, M) do not fit together: "
+                f"{states.shape}, {transition.shape}, {visits.shape}"
             )
-        n_chains, n_sequences, length = tokens.shape
-        first = (np.arange(n_chains)[:, None, None] * length + np.arange(length)) * k
-        index = (first + tokens).ravel()
-        shape = (n_chains, length, k)
-        size = np.bincount(index, minlength=n_chains * length * k).reshape(shape)
-        law = visit_probabilities(transition, start, length)
-        if (size[law == 0] > 0).any():
-            chain, n, state = np.argwhere((law == 0) & (size > 0))[0]
+        n_chains, n_sequences, length = states.shape
+        first = (np.arange(n_chains)[:, None, None] * length + np.arange(length)) * m
+        index = (first + states).ravel()
+        shape = (n_chains, length, m)
+        size = np.bincount(index, minlength=n_chains * length * m).reshape(shape)
+        if (size[visits == 0] > 0).any():
+            chain, n, state = np.argwhere((visits == 0) & (size > 0))[0]
             raise InputError(
                 f"chain {chain} is in state {state} at context length {n + 1}, which has probability 0: "
-                "tokens and transition are not of the same chains"
+                "states and transition are not of the same chains"
             )
         used = size >= 2
         weight = np.zeros(shape)
         with np.errstate(divide="ignore"):  # π = 1: log 0 = −inf, and the probability below is 1
-            companion = -np.expm1((n_sequences - 1) * np.log1p(-law[used]))
+            companion = -np.expm1((n_sequences - 1) * np.log1p(-visits[used]))
         weight[used] = size[used] / n_sequences / companion
         return cls(index, size, weight, transition, n_sequences)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(R, T, K)."""
-        n_chains, length, k = self.size.shape
-        return n_chains, length, k
+        """(R, T, M)."""
+        n_chains, length, m = self.size.shape
+        return n_chains, length, m
 
     @property
     def note(self) -> str:
@@ -151,31 +123,32 @@ class Cells:
         InputError
             If the shape does not fit the cells.
         """
-        n_chains, length, k = self.shape
+        n_chains, length, _ = self.shape
+        k = self.transition.shape[-1]
         shapes = ((n_chains, self.n_sequences, length, k), (n_chains * self.n_sequences, length, k))
         if predictions.shape not in shapes:
             raise InputError(f"predictions must have shape {shapes[0]} or {shapes[1]}, not {predictions.shape}")
         return np.array(predictions.reshape(-1, k).T, dtype=np.float64, order="C")
 
     def sums(self, values: Array) -> Array:
-        """Sum values over each cell, shape (R·S·T,) → (R, T, K)."""
+        """Sum values over each cell, shape (R·S·T,) → (R, T, M)."""
         totals = np.bincount(self.index, weights=values, minlength=self.size.size)
         return np.asarray(totals, dtype=np.float64).reshape(self.shape)
 
     def means(self, values: Array) -> Array:
-        """Average values over each cell, shape (R·S·T,) → (R, T, K); 0 in empty cells."""
+        """Average values over each cell, shape (R·S·T,) → (R, T, M); 0 in empty cells."""
         return self.sums(values) / np.maximum(self.size, 1)
 
     def spread(self, cell_values: Array) -> Array:
-        """Give each (chain, sequence, context length) its cell's value, shape (R, T, K) → (R·S·T,)."""
+        """Give each (chain, sequence, context length) its cell's value, shape (R, T, M) → (R·S·T,)."""
         return np.take(cell_values, self.index)
 
     def truth(self, state: int) -> Array:
-        """Return P_vw of w = `state` in each cell (r, n, v), shape (R, T, K)."""
+        """Return P_vw of w = `state` in each cell (r, n, v), shape (R, T, M)."""
         return np.repeat(self.transition[:, None, :, state], self.shape[1], axis=1)
 
     def integrate(self, cell_values: Array) -> Array:
-        """Return Σ_v weight·value over the cells with m ≥ 2, shape (R, T, K) → (R, T); NaN where S = 1."""
+        """Return Σ_v weight·value over the cells with m ≥ 2, shape (R, T, M) → (R, T); NaN where S = 1."""
         if self.n_sequences < 2:
             return np.full(self.shape[:2], np.nan)
         return np.asarray(np.where(self.weight > 0, self.weight * cell_values, 0.0).sum(axis=-1))
@@ -201,7 +174,7 @@ class CellTally:
 
     @classmethod
     def of(cls, cells: Cells, with_zero: NDArray[np.bool_]) -> CellTally:
-        """Count the cells; `with_zero` has shape (R, T, K)."""
+        """Count the cells; `with_zero` has shape (R, T, M)."""
         used = cells.size >= 2
         smallest = np.where(used, cells.size, np.iinfo(np.int64).max).min(axis=(0, 2))
         smallest = np.append(smallest, smallest.min())

@@ -69,7 +69,7 @@ def kl_bias_variance(cells: Cells, predictions: Array) -> KLBiasVariance:
     Examples
     --------
     >>> tokens = np.array([[[0], [0]]])
-    >>> cells = Cells.of(tokens, np.array([[[0.5, 0.5], [0.5, 0.5]]]), np.array([[1.0, 0.0]]))
+    >>> cells = Cells.of(tokens, np.array([[[0.5, 0.5], [0.5, 0.5]]]), np.array([[[1.0, 0.0]]]))
     >>> split = kl_bias_variance(cells, np.array([[[[0.8, 0.2]], [[0.5, 0.5]]]]))
     >>> [round(float(x[0, 0]), 6) for x in (split.kl_nats, split.kl_variance_nats)]
     [0.111572, 0.105361]

@@ -44,19 +44,19 @@ def signed_bias_moments(cells: Cells, predictions: Array) -> RatioMoments:
 
     Examples
     --------
-    >>> cells = Cells.of(np.array([[[0]]]), np.array([[[0.25, 0.75], [0.5, 0.5]]]), np.array([[0.5, 0.5]]))
+    >>> cells = Cells.of(np.array([[[0]]]), np.array([[[0.25, 0.75], [0.5, 0.5]]]), np.array([[[0.5, 0.5]]]))
     >>> moments = signed_bias_moments(cells, np.array([[[[0.5, 0.5]]]]))
     >>> moments.parts.first.mean.reshape(2, 10)[0, [2, 7]].tolist()
     [0.25, -0.25]
     """
     n_chains, length, _ = cells.shape
     bins = len(BIN_EDGES) - 1
-    which = np.minimum(np.searchsorted(BIN_EDGES, cells.transition, side="right") - 1, bins - 1)  # (R, K, K)
-    size = cells.size[..., None].astype(np.float64)  # (R, T, K, 1)
+    which = np.minimum(np.searchsorted(BIN_EDGES, cells.transition, side="right") - 1, bins - 1)  # (R, M, K)
+    size = cells.size[..., None].astype(np.float64)  # (R, T, M, 1)
     sums = np.stack([cells.sums(column) for column in cells.by_state(predictions)], axis=-1)
-    excess = sums - size * cells.transition[:, None]  # (R, T, K, K)
+    excess = sums - size * cells.transition[:, None]  # (R, T, M, K)
     row = np.arange(n_chains * length).reshape(n_chains, length, 1, 1) * bins
-    index = (row + which[:, None]).ravel()  # (R·T·K·K,)
+    index = (row + which[:, None]).ravel()  # (R·T·M·K,)
     per_chain = []
     for values in (excess, np.broadcast_to(size, excess.shape)):
         total = np.bincount(index, weights=values.ravel(), minlength=n_chains * length * bins)

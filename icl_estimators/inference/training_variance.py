@@ -83,7 +83,7 @@ def training_variance(cells: Cells, predictions: Sequence[Array] | Array) -> Tra
         raise InputError("no checkpoints: give the predictions of at least one, better of ten")
     means, biases, withins = [], [], []
     mse = np.zeros(cells.shape)
-    total_deviation = np.zeros((cells.shape[2], len(cells.index)))
+    total_deviation = np.zeros((cells.transition.shape[-1], len(cells.index)))
     for checkpoint in predictions:
         columns = cells.by_state(checkpoint)
         split = cell_split(cells, columns)

@@ -81,8 +81,10 @@ class Results:
 
     @property
     def exact_posterior(self) -> bool:
-        """Whether regret is defined: fresh chains with a uniform first token."""
-        return not self.observed and self.options["start"] == "uniform"
+        """Whether regret is defined: fresh chains of a source that knows its posterior given a prefix."""
+        # Older folders do not say it; their only other start law is the stationary one.
+        exact: bool = not self.observed and self.options.get("exact_posterior", self.options["start"] == "uniform")
+        return exact
 
     @cached_property
     def bayes(self) -> tuple[str, ...]:

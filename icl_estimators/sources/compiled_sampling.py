@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from icl_estimators.compiling import compile_cached
 from icl_estimators.sources.prior import UNIFORMS_PER_ENTRY, dirichlet_rows
 from icl_estimators.sources.sampling import ChainLaw, sample_batches
-from icl_estimators.sources.start import start_probabilities
 from icl_estimators.sources.streams import Purpose, Stream
 
 __all__ = ["draw_tokens", "training_tokens"]
@@ -73,7 +72,8 @@ def training_tokens(
     True
     """
     numbers = list(steps)
-    if law.concentration != 1.0 or law.start != "uniform" or not numbers:
+    start = law.first_token
+    if law.concentration != 1.0 or start is None or not numbers:
         return sample_batches(
             numbers, batch=batch, length=length, law=law, seed=seed, purpose=purpose, draw=draw_tokens
         ).tokens
@@ -84,13 +84,12 @@ def training_tokens(
         of_rows = rows.uniforms(step, 0, batch * k * k * UNIFORMS_PER_ENTRY).reshape(batch, k, k, UNIFORMS_PER_ENTRY)
         of_tokens = along.uniforms(step, 0, batch * (length + 1)).reshape(batch, length + 1)
         edges, certain = np.empty((batch, k + 1, k)), np.empty(batch, dtype=np.bool_)
-        _near_edges(of_rows, edges, certain)
+        _near_edges(of_rows, start.cumsum(), edges, certain)
         _walk(edges, of_tokens, out, certain)
         if not certain.all():
             redo = np.flatnonzero(~certain)
             transition = dirichlet_rows(of_rows[redo], law.concentration)
-            start = start_probabilities(transition, law.start)
-            out[redo] = draw_tokens(transition, start, of_tokens[redo, None])[:, 0]
+            out[redo] = draw_tokens(transition, np.tile(start, (len(redo), 1)), of_tokens[redo, None])[:, 0]
     return tokens.reshape(-1, 1, length + 1)
 
 
@@ -107,8 +106,8 @@ def _loop(edges: Any, start_edges: Any, uniforms: Any, tokens: Any) -> None:
                 row = edges[chain, token]
 
 
-def _edges(of_rows: Any, edges: Any, certain: Any) -> None:
-    """Write each chain's edges at α = 1, a uniform start's last, and whether they are right to a tenth of MARGIN."""
+def _edges(of_rows: Any, start_edges: Any, edges: Any, certain: Any) -> None:
+    """Write each chain's edges at α = 1, the start law's last, and whether they are right to a tenth of MARGIN."""
     n_chains, k = of_rows.shape[:2]
     for chain in range(n_chains):
         sure = True
@@ -133,7 +132,7 @@ def _edges(of_rows: Any, edges: Any, certain: Any) -> None:
             for w in range(k):
                 edges[chain, v, w] /= below
         for w in range(k):
-            edges[chain, k, w] = (w + 1.0) / k
+            edges[chain, k, w] = start_edges[w]
         certain[chain] = sure
 
 

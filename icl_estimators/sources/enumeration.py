@@ -1,4 +1,4 @@
-"""Every prefix of a given length, with its exact probability."""
+"""Every prefix of a given length."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.sources.counts import transition_counts
-from icl_estimators.sources.posterior import posterior_predictive
 from icl_estimators.validation import InputError, positive_int
 
-__all__ = ["PREFIX_BUDGET", "all_prefixes", "check_prefix_budget", "prefix_probabilities"]
+__all__ = ["PREFIX_BUDGET", "all_prefixes", "check_prefix_budget"]
 
 PREFIX_BUDGET = 1_000_000
 """The largest number of prefixes that is enumerated: 12 tokens at K = 3, 19 at K = 2."""
@@ -66,30 +64,3 @@ def all_prefixes(n_states: int, length: int, block: int = 8192) -> Iterator[NDAr
     for first in range(0, count, block):
         numbers = np.arange(first, min(first + block, count), dtype=np.int64)
         yield numbers[:, None] // place % n_states
-
-
-def prefix_probabilities(tokens: NDArray[np.int64], n_states: int, concentration: float) -> NDArray[np.float64]:
-    """Return the probability of each prefix of each sequence, with the chain integrated out.
-
-    Parameters
-    ----------
-    tokens : ndarray of int64, shape (N, T)
-    n_states : int
-    concentration : float
-        α of the Dirichlet prior; the first token is uniform.
-
-    Returns
-    -------
-    ndarray of float64, shape (N, T)
-        ``[i, n-1]`` is P(t_1 … t_n) = (1/K) Π_{m<n} (n_vw + α)/(n_v + Kα): the chain rule of the posterior
-        predictive, equal to (1/K) Π_v Γ(Kα)/Γ(Kα + n_v) Π_w Γ(α + n_vw)/Γ(α).
-
-    Examples
-    --------
-    >>> prefix_probabilities(np.array([[0, 0]]), 2, 1.0).tolist()
-    [[0.5, 0.25]]
-    """
-    predictive = posterior_predictive(transition_counts(tokens, n_states), concentration)
-    steps = np.take_along_axis(predictive[:, :-1], tokens[:, 1:, None], axis=2)[..., 0]
-    first = np.full((len(tokens), 1), 1.0 / n_states)
-    return np.concatenate([first, steps], axis=1).cumprod(axis=1)

@@ -8,20 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from icl_estimators.sources.counts import transition_counts
+from icl_estimators.sources.posterior import DirichletPosterior
 from icl_estimators.sources.prior import UNIFORMS_PER_ENTRY, dirichlet_rows
-from icl_estimators.sources.start import START_LAWS, StartLaw, start_probabilities
+from icl_estimators.sources.source import Sample, Source
+from icl_estimators.sources.start import start_law, start_probabilities, visit_probabilities
 from icl_estimators.sources.streams import Purpose, Stream
 from icl_estimators.validation import InputError, positive_int, positive_real
 
-__all__ = ["ChainLaw", "Sample", "sample_chains", "sample_batch", "sample_batches", "draw_tokens"]
+__all__ = ["ChainLaw", "sample_chains", "sample_batch", "sample_batches", "draw_tokens"]
 
 Draw = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
 """Transition matrices, laws of the first token and uniforms in; tokens out, as :func:`draw_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChainLaw:
-    """How chains are made.
+class ChainLaw(Source):
+    """The source `dirichlet`: Markov chains whose rows are independent Dirichlet draws.
 
     Parameters
     ----------
@@ -29,8 +32,8 @@ class ChainLaw:
         K ≥ 2.
     concentration : float
         α > 0: rows are independent draws from Dirichlet(α, …, α).
-    start : {"uniform", "stationary"}
-        Law of the first token: uniform and independent of the chain, or the chain's stationary law.
+    start : str
+        Law of the first token, a name of :data:`icl_estimators.sources.start.START_LAWS`: "uniform", "stationary".
 
     Raises
     ------
@@ -40,49 +43,50 @@ class ChainLaw:
 
     n_states: int = 3
     concentration: float = 1.0
-    start: StartLaw = "uniform"
+    start: str = "uniform"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_states", positive_int(self.n_states, "n_states", at_least=2))
         object.__setattr__(self, "concentration", positive_real(self.concentration, "concentration"))
-        if self.start not in START_LAWS:
-            raise InputError(f"start must be one of {', '.join(START_LAWS)}, not {self.start!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Sequences with the chains that made them.
-
-    Attributes
-    ----------
-    tokens : ndarray of int64, shape (R, S, T + 1)
-        Chain r's sequences. The first T tokens are read; the last is only the target of context length T.
-    transition : ndarray of float64, shape (R, K, K)
-        Each chain's transition matrix.
-    """
-
-    tokens: NDArray[np.int64]
-    transition: NDArray[np.float64]
+        start_law(self.start)
 
     @property
-    def inputs(self) -> NDArray[np.int64]:
-        """Tokens read by an estimator, shape (N, T), N = R·S, chain by chain."""
-        n_chains, n_sequences, length = self.tokens.shape
-        return self.tokens.reshape(n_chains * n_sequences, length)[:, :-1]
+    def spec(self) -> str:
+        """The name in the registry."""
+        return "dirichlet"
 
     @property
-    def targets(self) -> NDArray[np.int64]:
-        """The token after each context, shape (N, T)."""
-        n_chains, n_sequences, length = self.tokens.shape
-        return self.tokens.reshape(n_chains * n_sequences, length)[:, 1:]
+    def description(self) -> str:
+        """Prior and start law, as part of a sentence of the report."""
+        return (
+            "each row of the transition matrix P drawn from Dirichlet(α, …, α) with "
+            f"α = {self.concentration:g}; {start_law(self.start).description}"
+        )
 
     @property
-    def truth(self) -> NDArray[np.float64]:
-        """The true law of the next token at each context, P[t_n, ·], shape (N, T, K)."""
-        n_chains, n_sequences, length = self.tokens.shape
-        chain = np.arange(n_chains)[:, None, None]
-        rows = self.transition[chain, self.tokens[:, :, :-1]]  # (R, S, T, K)
-        return rows.reshape(n_chains * n_sequences, length - 1, -1)
+    def first_token(self) -> NDArray[np.float64] | None:
+        """The start law, shape (K,); None where it depends on the chain."""
+        law = start_law(self.start)
+        return None if law.depends_on_chain else law.probabilities(np.empty((1, self.n_states, self.n_states)), None)[0]
+
+    def sample(
+        self, chains: Iterable[int], *, sequences_per_chain: int, length: int, seed: int = 0, purpose: Purpose = "risk"
+    ) -> Sample:
+        """Draw chains and sequences of each: :func:`sample_chains`."""
+        return sample_chains(
+            chains, sequences_per_chain=sequences_per_chain, length=length, law=self, seed=seed, purpose=purpose
+        )
+
+    def posterior(self, tokens: NDArray[np.int64]) -> DirichletPosterior | None:
+        """Return Dirichlet(α + n_v·) for each prefix (N, T); None where the start law depends on the chain."""
+        if start_law(self.start).depends_on_chain:
+            return None
+        return DirichletPosterior(transition_counts(tokens, self.n_states) + np.float64(self.concentration))
+
+    def visits(self, sample: Sample) -> NDArray[np.float64]:
+        """Return P(t_n = v | P), shape (R, T, K)."""
+        start = start_probabilities(sample.transition, self.start)
+        return visit_probabilities(sample.transition, start, sample.tokens.shape[2] - 1)
 
 
 def sample_chains(

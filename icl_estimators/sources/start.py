@@ -2,29 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from icl_estimators.validation import InputError
 
-__all__ = ["StartLaw", "START_LAWS", "start_probabilities", "stationary_distribution"]
+__all__ = [
+    "START_LAWS",
+    "StartLaw",
+    "start_law",
+    "start_probabilities",
+    "stationary_distribution",
+    "visit_probabilities",
+]
 
-StartLaw = Literal["uniform", "stationary"]
-START_LAWS: tuple[str, ...] = get_args(StartLaw)
+Array = NDArray[np.float64]
 
 
-def start_probabilities(
-    transition: NDArray[np.float64], start: StartLaw, *, chains: Sequence[int] | None = None
-) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class StartLaw:
+    """A law of the first token.
+
+    Attributes
+    ----------
+    name : str
+    description : str
+        The law as part of a sentence of the report.
+    probabilities : callable
+        (transition (R, K, K), chains' numbers or None) → ndarray of float64, shape (R, K).
+    depends_on_chain : bool
+        Whether the first token informs about the chain, so that the posterior given a prefix has no closed form. If
+        not, `probabilities` uses the shape of `transition` only.
+    """
+
+    name: str
+    description: str
+    probabilities: Callable[[Array, Sequence[int] | None], Array]
+    depends_on_chain: bool = False
+
+
+def start_law(name: str) -> StartLaw:
+    """Return the start law of that name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+
+    Examples
+    --------
+    >>> start_law("stationary").depends_on_chain
+    True
+    """
+    if name not in START_LAWS:
+        raise InputError(f"start must be one of {', '.join(START_LAWS)}, not {name!r}")
+    return START_LAWS[name]
+
+
+def start_probabilities(transition: Array, start: str, *, chains: Sequence[int] | None = None) -> Array:
     """Return the law of the first token of each chain.
 
     Parameters
     ----------
     transition : ndarray of float64, shape (R, K, K)
-    start : {"uniform", "stationary"}
+    start : str
+        A name of :data:`START_LAWS`.
     chains : sequence of int, optional
         The chains' numbers, for the message of an error; 0 … R − 1 by default.
 
@@ -37,12 +82,7 @@ def start_probabilities(
     InputError
         If `start` is unknown, or `start` is "stationary" and a chain has no unique stationary law.
     """
-    if start == "uniform":
-        n_states = transition.shape[-1]
-        return np.full(transition.shape[:-1], 1.0 / n_states)
-    if start == "stationary":
-        return stationary_distribution(transition, chains=chains)
-    raise InputError(f"start must be one of {', '.join(START_LAWS)}, not {start!r}")
+    return start_law(start).probabilities(transition, chains)
 
 
 def stationary_distribution(transition: ArrayLike, *, chains: Sequence[int] | None = None) -> NDArray[np.float64]:
@@ -117,3 +157,53 @@ def _reachable(matrices: NDArray[np.float64]) -> NDArray[np.bool_]:
         reach = np.matmul(reach, reach)
         steps *= 2
     return reach
+
+
+def visit_probabilities(transition: Array, start: Array, length: int) -> Array:
+    """Return π_v = P(t_n = v | P) = (start·P^{n−1})_v for n = 1 … T.
+
+    Parameters
+    ----------
+    transition : ndarray of float64, shape (R, K, K)
+    start : ndarray of float64, shape (R, K)
+        Law of the first token.
+    length : int
+        T.
+
+    Returns
+    -------
+    ndarray of float64, shape (R, T, K)
+
+    Examples
+    --------
+    >>> visit_probabilities(np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[1.0, 0.0]]), 3)[0].tolist()
+    [[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]
+    """
+    law = np.empty((len(transition), length, transition.shape[-1]))
+    law[:, 0] = start
+    for n in range(1, length):
+        law[:, n] = np.einsum("rv,rvw->rw", law[:, n - 1], transition)
+    return np.clip(law, 0.0, 1.0)  # sums of products of probabilities may pass 1 by rounding
+
+
+def _uniform(transition: Array, chains: Sequence[int] | None) -> Array:
+    return np.full(transition.shape[:-1], 1.0 / transition.shape[-1])
+
+
+def _stationary(transition: Array, chains: Sequence[int] | None) -> Array:
+    return stationary_distribution(transition, chains=chains)
+
+
+START_LAWS: dict[str, StartLaw] = {
+    law.name: law
+    for law in (
+        StartLaw("uniform", "the first token is uniform, independent of the chain", _uniform),
+        StartLaw(
+            "stationary",
+            "the first token is drawn from the chain’s stationary law, so that it informs about the chain",
+            _stationary,
+            depends_on_chain=True,
+        ),
+    )
+}
+"""Every start law by its name: one entry is all that a new one needs."""

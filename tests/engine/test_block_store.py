@@ -55,7 +55,7 @@ def test_a_block_comes_back_bit_for_bit(kind, block, chains, tmp_path: Path) -> 
 def test_a_stationary_start_has_no_martingale_and_comes_back_so() -> None:
     from icl_estimators.sources import ChainLaw
 
-    made = risk_block(study(law=ChainLaw(start="stationary")), range(50))
+    made = risk_block(study(source=ChainLaw(start="stationary")), range(50))
     assert from_arrays(RiskMoments, to_arrays(made)).martingale is None
 
 

@@ -86,7 +86,7 @@ def test_with_a_stationary_start_there_is_no_exact_posterior_to_check_against() 
     result = compare(["bigram", "add-one"], start="stationary", chains=60, length=3, decomposition_chains=0)
     expected = {"check": ["martingale"], "estimator": ["bayes"], "context_length": ["mean"], "note": [NO_POSTERIOR]}
     assert result.checks[list(expected)].to_dict("list") == expected
-    assert exact_risks(Study((get("add-one"),), law=ChainLaw(start="stationary"))) == {}
+    assert exact_risks(Study((get("add-one"),), source=ChainLaw(start="stationary"))) == {}
 
 
 def test_an_estimator_that_fails_on_some_short_prefix_is_found_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

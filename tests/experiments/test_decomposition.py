@@ -11,8 +11,8 @@ from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, decomposition_block
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.study import Study
-from icl_estimators.inference import Moments, agreement_check, visit_probabilities, with_mean
-from icl_estimators.sources import ChainLaw, sample_chains, start_probabilities
+from icl_estimators.inference import Moments, agreement_check, with_mean
+from icl_estimators.sources import ChainLaw, sample_chains
 
 RULES = ["construction-softmax", "bigram", "add-one", "unigram"]
 
@@ -85,8 +85,7 @@ def unweighted(design: Study, name: str, chains: int) -> Moments:
 def test_it_is_a_plain_sum_over_cells() -> None:
     design = study(length=6, decomposition_chains=20, decomposition_sequences=5, seed=4)
     sample = sample_chains(range(20), sequences_per_chain=5, length=6, seed=4, purpose="decomposition")
-    start = start_probabilities(sample.transition, "uniform")
-    visits = visit_probabilities(sample.transition, start, 6)
+    visits = ChainLaw().visits(sample)
     prediction = get("unigram").predict_proba(sample.inputs).reshape(20, 5, 6, 3)
     tokens = sample.inputs.reshape(20, 5, 6)
     expected = {"bias_squared": np.zeros((20, 6)), "variance": np.zeros((20, 6))}
@@ -123,7 +122,7 @@ def test_the_bias_correction_has_mean_0_where_there_is_no_bias() -> None:
     law = ChainLaw(2, 1e4)  # chains whose rows are (½, ½) within 1 %: what Noisy says on average
     design = Study(
         (Noisy(), get("add-one", n_states=2)),
-        law=law,
+        source=law,
         length=10,
         chains=2,
         decomposition_chains=1500,

@@ -19,7 +19,6 @@ from icl_estimators.experiments.exact import EXACT_METRICS, exact_risk
 from icl_estimators.sources import (
     ChainLaw,
     posterior_kl_floor,
-    prefix_probabilities,
     sample_chains,
     transition_counts,
 )
@@ -117,7 +116,7 @@ def test_it_is_a_plain_sum_over_prefixes(spec: str) -> None:
         kl, p_infinite, finite = 0.0, 0.0, 0.0
         for line in itertools.product(range(3), repeat=n):
             tokens = np.array([line])
-            probability = prefix_probabilities(tokens, 3, law.concentration)[0, -1]
+            probability = law.prefix_probabilities(tokens)[0, -1]
             counts = transition_counts(tokens, 3)[0, -1]
             q = (counts + 0.7) / (counts.sum() + 2.1)
             prediction = rule.predict_proba(tokens)[0, -1]  # read alone: no later token is there
@@ -216,7 +215,7 @@ def test_at_finite_beta_kl_is_infinite_exactly_where_a_state_is_absent(n_states:
     for n in range(1, 7):
         lines = np.array(list(itertools.product(range(n_states), repeat=n)))
         absent = np.array([len(set(line)) < n_states for line in lines.tolist()])
-        probability = prefix_probabilities(lines, n_states, 0.8)[:, -1]
+        probability = law.prefix_probabilities(lines)[:, -1]
         assert p_infinite[n - 1] == pytest.approx(probability[absent].sum(), abs=1e-12)
 
 
@@ -243,12 +242,15 @@ def test_a_prediction_that_oversteps_1_by_rounding_has_a_total_variation() -> No
 def test_what_it_was_computed_for_is_kept() -> None:
     law = ChainLaw(2, 0.5)
     risk = exact_risk(get("bigram", n_states=2), 2, law)
-    assert (risk.estimator, risk.law) == ("bigram", law)
+    assert (risk.estimator, risk.source) == ("bigram", law)
     assert tuple(risk.metrics) == EXACT_METRICS
 
 
 def test_what_cannot_be_exact_is_refused() -> None:
-    with pytest.raises(InputError, match="exact risk needs start='uniform'"):
+    with pytest.raises(
+        InputError,
+        match="needs an exact posterior given a prefix: the source dirichlet with start='stationary' has none",
+    ):
         exact_risk(get("bigram"), 2, ChainLaw(start="stationary"))
     with pytest.raises(InputError, match="bigram is for 2 states, the chains have 3"):
         exact_risk(get("bigram", n_states=2), 2)

@@ -20,7 +20,7 @@ from icl_estimators.sources import ChainLaw, Sample, sample_chains
 
 
 def study(rules: Iterable[str], **options: Any) -> Study:
-    law = options.get("law", ChainLaw())
+    law = options.get("source", ChainLaw())
     made = get_all(rules, n_states=law.n_states, concentration=law.concentration, warn=print)
     return Study(tuple(made), **{"length": 8, "decomposition_chains": 0, **options})
 
@@ -32,13 +32,13 @@ def whole(design: Study) -> RiskMoments:
 def plainly(design: Study, name: str) -> dict[str, np.ndarray]:
     """Per-chain losses by loops over chains, sequences and positions, with nothing but the definitions."""
     rule = next(rule for rule in design.estimators if rule.name == name)
-    k, alpha, length = design.n_states, design.law.concentration, design.length
+    k, alpha, length = design.n_states, design.source.concentration, design.length
     out = {metric: np.zeros((design.chains, length)) for metric in RISK_METRICS}
     sample = sample_chains(
         range(design.chains),
         sequences_per_chain=design.sequences_per_chain,
         length=length,
-        law=design.law,
+        law=design.source,
         seed=design.seed,
     )
     for chain, (matrix, lines) in enumerate(zip(sample.transition, sample.tokens.tolist(), strict=True)):
@@ -78,7 +78,7 @@ def plainly(design: Study, name: str) -> dict[str, np.ndarray]:
 def test_every_number_is_that_of_a_plain_loop(rules: tuple[str, ...], law: ChainLaw) -> None:
     named = ["construction", "construction-softmax", "bigram", "add-one"]
     named += ["transformer"] if law.n_states == 3 and "transformer" in rules else []
-    design = study(named, law=law, chains=55, sequences_per_chain=2, length=5, seed=3)
+    design = study(named, source=law, chains=55, sequences_per_chain=2, length=5, seed=3)
     moments = whole(design)
     for name in named:
         for metric, per_chain in plainly(design, name).items():
@@ -152,7 +152,7 @@ def test_monte_carlo_agrees_with_exact_risk(rules: tuple[str, ...], seed: int) -
 def test_so_it_does_for_other_chains(law: ChainLaw) -> None:
     named = ["construction", "construction-softmax", "bigram", "add-one", "bayes", "unigram", "uniform"]
     # Tiny concentrations make KL rare and large: what is averaged is as good as binary, 1,000 chains are few.
-    found = zs(study(named, law=law, length=4, chains=1000, sequences_per_chain=2, seed=21))
+    found = zs(study(named, source=law, length=4, chains=1000, sequences_per_chain=2, seed=21))
     assert max(map(abs, found.values())) < 4.5, max(found, key=lambda key: abs(found[key]))
 
 
@@ -225,7 +225,7 @@ def test_integrating_the_chain_out_is_less_noise_for_the_same_mean(rules: tuple[
 
 
 def test_the_martingale_check_is_0_within_its_error_and_sees_a_wrong_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    design = study(["add-one", "bayes"], law=ChainLaw(3, 0.5), chains=600, sequences_per_chain=3)
+    design = study(["add-one", "bayes"], source=ChainLaw(3, 0.5), chains=600, sequences_per_chain=3)
     good = whole(design).martingale
     assert good is not None
     assert np.abs(zero_mean_check(good).z).max() < 4
@@ -245,15 +245,15 @@ def test_the_martingale_check_is_0_within_its_error_and_sees_a_wrong_truth(monke
 
 
 def test_with_a_stationary_start_only_what_needs_no_posterior_is_kept() -> None:
-    moments = whole(study(["bigram", "add-one"], law=ChainLaw(3, 1.0, "stationary"), chains=60))
+    moments = whole(study(["bigram", "add-one"], source=ChainLaw(3, 1.0, "stationary"), chains=60))
     assert moments.martingale is None
     assert {metric for _, metric in moments.risk} == set(RISK_METRICS) - {"kl_rb_nats", "regret_nats"}
 
 
 def test_a_probability_too_small_for_a_double_is_not_0() -> None:
     """At α = 0.001 half of a row's entries underflow; a prediction of 0 there is infinitely wrong all the same."""
-    design = study(["bigram", "add-one"], law=ChainLaw(3, 0.001), length=4, chains=500)
-    transition = sample_chains(range(500), sequences_per_chain=1, length=1, law=design.law).transition
+    design = study(["bigram", "add-one"], source=ChainLaw(3, 0.001), length=4, chains=500)
+    transition = sample_chains(range(500), sequences_per_chain=1, length=1, law=design.source).transition
     assert (transition == 0).mean() > 0.2
     moments = whole(design)
     exact = exact_risks(design)["bigram"].metrics["p_infinite"]

@@ -424,7 +424,7 @@ def test_extreme_designs_leave_no_number_unexplained(law: ChainLaw, length: int)
     result = run_study(
         Study(
             made,
-            law=law,
+            source=law,
             length=length,
             chains=2,
             sequences_per_chain=1,

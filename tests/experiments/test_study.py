@@ -43,7 +43,7 @@ def study(**options: Any) -> Study:
         ({"estimators": ()}, "no estimators to compare"),
         ({"estimators": (Named("a"), Named("a")), "reference": "a"}, "two estimators are called a"),
         ({"reference": "unigram"}, "the reference unigram is not among the estimators: bigram, add-one"),
-        ({"law": ChainLaw(4)}, "bigram is for 3 states, but the chains have 4"),
+        ({"source": ChainLaw(4)}, "bigram is for 3 states, but the chains have 4"),
         (
             {"estimators": (Named("m:a", "m"), Named("m:b", "m"), Named("m")), "reference": "m"},
             "two estimators are called m",

@@ -3,19 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icl_estimators.inference import Cells, CellTally, visit_probabilities
+from icl_estimators.inference import Cells, CellTally, bias_variance, signed_bias_moments, training_variance
 from icl_estimators.inference.trees import from_arrays, to_arrays
+from icl_estimators.sources import visit_probabilities
 from icl_estimators.validation import InputError
-
-
-def test_visit_probabilities_are_powers():
-    rng = np.random.default_rng(0)
-    transition = rng.dirichlet(np.ones(4), size=(3, 4))
-    start = rng.dirichlet(np.ones(4), size=3)
-    law = visit_probabilities(transition, start, 6)
-    for n in range(6):
-        power = np.linalg.matrix_power(transition, n)
-        np.testing.assert_allclose(law[:, n], np.einsum("rv,rvw->rw", start, power), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_sequences", [2, 3, 8])
@@ -29,8 +20,7 @@ def test_weights_have_the_visit_probability_as_mean(n_sequences):
     tokens[..., 0] = uniforms[..., 0] > start[0, 0]
     for n in (1, 2):
         tokens[..., n] = uniforms[..., n] > transition[0, tokens[..., n - 1], 0]
-    repeat = (np.repeat(transition, n_chains, axis=0), np.repeat(start, n_chains, axis=0))
-    weight = Cells.of(tokens, *repeat).weight
+    weight = Cells.of(tokens, np.repeat(transition, n_chains, axis=0), np.repeat(law[None], n_chains, axis=0)).weight
     z = (weight.mean(axis=0) - law) / (weight.std(axis=0) / np.sqrt(n_chains))
     assert np.abs(z).max() < 4
 
@@ -56,12 +46,13 @@ def test_sums_and_means_go_by_cell(nested):
 
 
 def test_a_state_that_is_certain_weighs_one():
-    cells = Cells.of(np.zeros((1, 4, 2), dtype=np.int64), np.eye(2)[None], np.array([[1.0, 0.0]]))
+    visits = np.array([[[1.0, 0.0], [1.0, 0.0]]])
+    cells = Cells.of(np.zeros((1, 4, 2), dtype=np.int64), np.eye(2)[None], visits)
     np.testing.assert_array_equal(cells.weight[0], [[1.0, 0.0], [1.0, 0.0]])
 
 
 def test_predictions_are_not_written_to():
-    cells = Cells.of(np.zeros((1, 1, 1), dtype=np.int64), np.eye(2)[None], np.array([[1.0, 0.0]]))
+    cells = Cells.of(np.zeros((1, 1, 1), dtype=np.int64), np.eye(2)[None], np.array([[[1.0, 0.0]]]))
     predictions = np.array([[[[0.5, 0.5]]]])
     cells.by_state(predictions)[:] = 7.0
     assert predictions.tolist() == [[[[0.5, 0.5]]]]
@@ -69,7 +60,7 @@ def test_predictions_are_not_written_to():
 
 def test_tally_counts_cells_and_merges():
     tokens = np.array([[[0, 0], [0, 1], [1, 1]], [[0, 1], [0, 0], [0, 0]]])
-    cells = Cells.of(tokens, np.full((2, 2, 2), 0.5), np.full((2, 2), 0.5))
+    cells = Cells.of(tokens, np.full((2, 2, 2), 0.5), np.full((2, 2, 2), 0.5))
     zero = np.zeros((2, 2, 2), dtype=bool)
     zero[1, 1, 0] = zero[0, 0, 1] = True  # the second cell has one sequence: not used
     tally = CellTally.of(cells, zero)
@@ -77,7 +68,7 @@ def test_tally_counts_cells_and_merges():
     assert tally.with_zero.tolist() == [0, 1, 1]
     assert tally.smallest.tolist() == [2, 2, 2]
     assert tally.notes()[:2] == ("smallest cell: 2 sequences", "a predicted probability is 0 in 1 of 2 cells")
-    alone = CellTally.of(Cells.of(tokens[:, :1], cells.transition, np.full((2, 2), 0.5)), zero)
+    alone = CellTally.of(Cells.of(tokens[:, :1], cells.transition, np.full((2, 2, 2), 0.5)), zero)
     assert alone.smallest.tolist() == [0, 0, 0]
     assert alone.notes()[0] == "no cell has two sequences"
     for merged in (tally.merge(alone), alone.merge(tally)):
@@ -88,16 +79,29 @@ def test_tally_counts_cells_and_merges():
 
 
 def test_bad_input_is_named():
-    tokens, start = np.zeros((2, 3, 4), dtype=np.int64), np.full((2, 2), 0.5)
+    tokens, visits = np.zeros((2, 3, 4), dtype=np.int64), np.full((2, 4, 2), 0.5)
     with pytest.raises(InputError, match="do not fit together"):
-        Cells.of(tokens, np.full((1, 2, 2), 0.5), start)
+        Cells.of(tokens, np.full((1, 2, 2), 0.5), visits)
     with pytest.raises(InputError, match="do not fit together"):
-        Cells.of(tokens, np.full((2, 2, 2), 0.5), start[:1])
+        Cells.of(tokens, np.full((2, 2, 2), 0.5), visits[:1])
     with pytest.raises(InputError, match="chain 0 is in state 0 at context length 2, which has probability 0"):
-        Cells.of(tokens, np.tile([[0.0, 1.0], [0.0, 1.0]], (2, 1, 1)), start)
-    cells = Cells.of(tokens, np.full((2, 2, 2), 0.5), start)
+        Cells.of(tokens, np.full((2, 2, 2), 0.5), np.where([[False], [True], [False], [False]], [0.0, 1.0], visits))
+    cells = Cells.of(tokens, np.full((2, 2, 2), 0.5), visits)
     with pytest.raises(InputError, match=r"predictions must have shape \(2, 3, 4, 2\)"):
         cells.by_state(np.zeros((2, 3, 4, 3)))
     tally = CellTally.of(cells, np.zeros((2, 4, 2), dtype=bool))
     with pytest.raises(InputError, match="cannot be merged"):
         tally.merge(CellTally(np.zeros(2), np.zeros(2), np.zeros(2)))
+
+
+def test_states_may_be_other_than_tokens():
+    # Three states over two tokens: the truth of a cell is the row of its state.
+    states = np.array([[[0, 2], [0, 2]]])
+    rows = np.array([[[0.5, 0.5], [0.1, 0.9], [0.8, 0.2]]])
+    cells = Cells.of(states, rows, np.array([[[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]]))
+    assert cells.size.tolist() == [[[2, 0, 0], [0, 0, 2]]]
+    predictions = np.full((1, 2, 2, 2), 0.5)
+    assert bias_variance(cells, predictions).mse[0].tolist() == pytest.approx([0.0, 2 * 0.3**2 * 1 / 0.5])
+    assert signed_bias_moments(cells, predictions).contributing.reshape(3, 10)[1].nonzero()[0].tolist() == [2, 8]
+    split = training_variance(cells, [predictions, predictions])
+    assert split.mse[0].tolist() == pytest.approx([0.0, 2 * 0.3**2 * 1 / 0.5])

@@ -12,7 +12,7 @@ from icl_estimators.validation import InputError
 def one_cell(truth, predictions):
     """One chain of one token, always in state 0."""
     k = len(truth)
-    cells = Cells.of(np.zeros((1, len(predictions), 1), dtype=np.int64), np.tile(truth, (1, k, 1)), np.eye(k)[:1])
+    cells = Cells.of(np.zeros((1, len(predictions), 1), dtype=np.int64), np.tile(truth, (1, k, 1)), np.eye(k)[None, :1])
     split = kl_bias_variance(cells, np.asarray(predictions)[None, :, None, :])
     return float(split.kl_bias_nats[0, 0]), float(split.kl_variance_nats[0, 0]), float(split.kl_nats[0, 0])
 
@@ -66,7 +66,7 @@ def test_jackknife_mends_the_plug_in():
 
 def kl_of_draws(rng, n_chains, n_sequences):
     tokens = np.zeros((n_chains, n_sequences, 1), dtype=np.int64)
-    start = np.tile([1.0, 0.0, 0.0], (n_chains, 1))
+    start = np.tile([1.0, 0.0, 0.0], (n_chains, 1, 1))
     cells = Cells.of(tokens, np.full((n_chains, 3, 3), 1 / 3), start)
     return kl_bias_variance(cells, rng.dirichlet([4.0, 4.0, 4.0], size=tokens.shape)).kl_variance_nats.mean()
 

@@ -37,7 +37,7 @@ def test_add_one_shrinks_towards_the_middle(nested):
     design = nested(300, 4, 10)
     parts = [
         signed_bias_moments(
-            Cells.of(design.tokens[i : i + 50], design.sample.transition[i : i + 50], np.full((50, 3), 1 / 3)),
+            Cells.of(design.tokens[i : i + 50], design.sample.transition[i : i + 50], np.full((50, 10, 3), 1 / 3)),
             design.add_one[i : i + 50],
         )
         for i in range(0, 300, 50)
@@ -52,7 +52,7 @@ def test_add_one_shrinks_towards_the_middle(nested):
 
 def test_edges_belong_to_the_bin_above_and_one_to_the_last():
     transition = np.array([[[0.0, 1.0], [0.3, 0.7]]])
-    cells = Cells.of(np.array([[[0], [1]]]), transition, np.array([[0.5, 0.5]]))
+    cells = Cells.of(np.array([[[0], [1]]]), transition, np.array([[[0.5, 0.5]]]))
     moments = signed_bias_moments(cells, np.full((1, 2, 1, 2), 0.5))
     assert np.flatnonzero(moments.contributing[:10]).tolist() == [0, 3, 7, 9]
     notes = ratio_intervals(moments, empty=EMPTY_BIN).notes

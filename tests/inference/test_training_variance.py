@@ -16,7 +16,7 @@ def toy():
     rng = np.random.default_rng(0)
     tokens = np.zeros((CHAINS, SEQUENCES, 1), dtype=np.int64)
     transition = np.tile([[0.4, 0.6], [0.4, 0.6]], (CHAINS, 1, 1))
-    cells = Cells.of(tokens, transition, np.tile([1.0, 0.0], (CHAINS, 1)))
+    cells = Cells.of(tokens, transition, np.tile([1.0, 0.0], (CHAINS, 1, 1)))
     value = (
         0.4
         + np.sqrt(BIAS)

@@ -20,9 +20,8 @@ from icl_estimators.inference import (
     training_variance,
     training_variance_intervals,
     two_way_intervals,
-    visit_probabilities,
 )
-from icl_estimators.sources import sample_chains, transition_counts
+from icl_estimators.sources import sample_chains, transition_counts, visit_probabilities
 
 N = 3  # context length at which truth is found by enumeration
 PREFIXES = np.array(list(product(range(3), repeat=N)), dtype=np.int64)
@@ -86,8 +85,7 @@ def intervals(family: str, n_runs: int, n_chains: int, seed: int) -> dict[str, I
     chains = range(n_chains)
     sample = sample_chains(chains, sequences_per_chain=8, length=N, seed=seed, purpose="decomposition")
     start = np.full((n_chains, 3), 1 / 3)
-    # Only the last context length is looked at; the law of its token is that of a start there.
-    law_of_last = visit_probabilities(sample.transition, start, N)[:, -1]
+    law_of_last = visit_probabilities(sample.transition, start, N)[:, -1:]  # no other context length is looked at
     cells = Cells.of(sample.tokens[:, :, N - 1 : N], sample.transition, law_of_last)
     counts = transition_counts(sample.inputs, 3)[:, -1:]
     predictions = [rule(counts, effect) for effect in effects]

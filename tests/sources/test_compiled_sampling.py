@@ -54,8 +54,9 @@ def near():
 
     def draw(of_rows, of_tokens):
         tokens, certain = np.empty((1, len(of_tokens)), dtype=np.int64), np.empty(1, dtype=np.bool_)
-        edges = np.empty((1, len(of_rows) + 1, len(of_rows)))
-        compiled._near_edges(np.asarray(of_rows, dtype=float)[None], edges, certain)
+        k = len(of_rows)
+        edges = np.empty((1, k + 1, k))
+        compiled._near_edges(np.asarray(of_rows, dtype=float)[None], np.full(k, 1.0 / k).cumsum(), edges, certain)
         compiled._walk(edges, np.asarray(of_tokens)[None], tokens, certain)
         return tokens[0].tolist(), bool(certain[0])
 

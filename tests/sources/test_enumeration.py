@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_estimators.sources import ChainLaw, all_prefixes, check_prefix_budget, prefix_probabilities, sample_chains
+from icl_estimators.sources import ChainLaw, all_prefixes, check_prefix_budget, sample_chains
 from icl_estimators.validation import InputError
 
 
@@ -35,7 +35,7 @@ def test_every_prefix_comes_once_in_order_whatever_the_block(n_states: int, leng
 @pytest.mark.parametrize("n_states", [2, 3])
 def test_probabilities_sum_to_1_at_every_context_length(n_states: int, concentration: float) -> None:
     tokens = np.concatenate(list(all_prefixes(n_states, 7)))
-    probabilities = prefix_probabilities(tokens, n_states, concentration)
+    probabilities = ChainLaw(n_states, concentration).prefix_probabilities(tokens)
     for n in range(1, 8):
         first_of_each = probabilities[:: n_states ** (7 - n), n - 1]
         assert len(first_of_each) == n_states**n
@@ -50,7 +50,7 @@ def test_probabilities_sum_to_1_at_every_context_length(n_states: int, concentra
 )
 def test_probabilities_are_the_gamma_formula(case: tuple[int, list[int]], concentration: float) -> None:
     n_states, prefix = case
-    probabilities = prefix_probabilities(np.array([prefix]), n_states, concentration)[0]
+    probabilities = ChainLaw(n_states, concentration).prefix_probabilities(np.array([prefix]))[0]
     for n in range(1, len(prefix) + 1):
         expected = gamma_formula(prefix[:n], n_states, concentration)
         assert probabilities[n - 1] == pytest.approx(expected, rel=1e-10)
@@ -59,7 +59,7 @@ def test_probabilities_are_the_gamma_formula(case: tuple[int, list[int]], concen
 def test_the_sampler_draws_prefixes_with_these_probabilities() -> None:
     sample = sample_chains(range(6000), sequences_per_chain=1, length=3, law=ChainLaw(2, 0.5), purpose="test")
     drawn = np.bincount(sample.inputs @ [4, 2, 1], minlength=8)
-    expected = prefix_probabilities(np.concatenate(list(all_prefixes(2, 3))), 2, 0.5)[:, -1] * 6000
+    expected = ChainLaw(2, 0.5).prefix_probabilities(np.concatenate(list(all_prefixes(2, 3))))[:, -1] * 6000
     assert ((drawn - expected) ** 2 / expected).sum() < 24.3  # χ² with 7 degrees of freedom, 0.999
 
 
@@ -99,3 +99,7 @@ def test_another_budget_is_respected() -> None:
 def test_a_block_holds_at_least_one_prefix() -> None:
     with pytest.raises(InputError, match="block must be an integer of at least 1, not 0"):
         next(all_prefixes(3, 2, block=0))
+
+
+def test_a_prefix_of_one_token_has_the_start_law() -> None:
+    assert ChainLaw(4).prefix_probabilities(np.array([[0], [3]])).tolist() == [[0.25], [0.25]]  # type: ignore[union-attr]

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_estimators.sources import ChainLaw, sample_chains, start_probabilities, stationary_distribution
+from icl_estimators.sources import (
+    ChainLaw,
+    sample_chains,
+    start_probabilities,
+    stationary_distribution,
+    visit_probabilities,
+)
 from icl_estimators.validation import InputError
 
 
@@ -136,3 +142,13 @@ def test_an_unknown_start_is_named_with_the_choices() -> None:
     message = re.escape("start must be one of uniform, stationary, not 'zero'")
     with pytest.raises(InputError, match=message):
         start_probabilities(np.full((1, 2, 2), 0.5), "zero")
+
+
+def test_visit_probabilities_are_powers() -> None:
+    rng = np.random.default_rng(0)
+    transition = rng.dirichlet(np.ones(4), size=(3, 4))
+    start = rng.dirichlet(np.ones(4), size=3)
+    law = visit_probabilities(transition, start, 6)
+    for n in range(6):
+        power = np.linalg.matrix_power(transition, n)
+        np.testing.assert_allclose(law[:, n], np.einsum("rv,rvw->rw", start, power), rtol=1e-12)

@@ -21,8 +21,7 @@ RULES = (
     "hold 0, and *not distinguishable*, or *tied*, otherwise. The intervals of `pairs.csv` hold for all pairs at once. "
     "*Identical*: equal on all draws. Overlap of two intervals decides nothing, nor does the order of rows.",
     "*Nearest to Bayes*: the estimator with the least mean regret over n = 1 … T among those that are not the Bayes "
-    "rule itself, the runner-up, and all who are tied with it. Where the Bayes rule is not exact (stationary start), "
-    "the mean KL less the "
+    "rule itself, the runner-up, and all who are tied with it. Where the Bayes rule is not exact, the mean KL less the "
     "reference's, paired on the same draws, takes its place.",
     "*Where it departs*: the context lengths of the largest and the least regret, and whether the regret at T lies "
     "above the least one: if their simultaneous bands are apart. *Sharper* than Bayes at n: where P < 0.1 its mean "
@@ -62,7 +61,8 @@ class Estimate:
 def ranking(results: Results) -> list[Estimate]:
     """Return whom the answer compares, the nearest to Bayes first; infinite and undefined ones last, in table order.
 
-    Regret averaged over n, or with a stationary start the KL less the reference's; on observed sequences the log loss.
+    Regret averaged over n, or where the Bayes rule is not exact the KL less the reference's; on observed
+    sequences the log loss.
     """
     if results.observed:
         rows = results.tables["risk"].query("metric == 'log_loss_nats' and context_length == 'mean'")

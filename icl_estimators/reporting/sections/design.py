@@ -26,11 +26,8 @@ def _names(results: Results) -> str:
 def _simulated(results: Results) -> list[str]:
     options = results.options
     k, length = options["states"], options["length"]
-    uniform = options["start"] == "uniform"
-    start = (
-        "the first token is uniform, independent of the chain"
-        if uniform
-        else "the first token is drawn from the chain’s stationary law, so that it informs about the chain"
+    source = options.get(
+        "source_description", f"Dirichlet rows, α = {options['concentration']:g}, {options['start']} start"
     )
     bands = (
         f" Along context length the bands hold at all {length} lengths at once [sup-t, @montielolea2019]; at a single "
@@ -46,15 +43,14 @@ def _simulated(results: Results) -> list[str]:
         else ""
     )
     regret = (
-        "*Regret* is its excess over the Bayes rule’s, with the chain integrated out, exactly for this start law."
-        if uniform
-        else "Regret is not defined: with a stationary start the posterior given a prefix has no closed form."
+        "*Regret* is its excess over the Bayes rule’s, with the chain integrated out, exactly for this source."
+        if results.exact_posterior
+        else "Regret is not defined: the posterior given a prefix has no closed form for these chains."
     )
     items = [
         "**Aims.** To find out which estimator of a Markov chain’s next-token law each model or rule acts like, and "
         "how far from the best one.",
-        f"**Data.** {counted(options['chains'], 'fresh chain')} of K = {k} states, each row of the transition matrix P "
-        f"drawn from Dirichlet(α, …, α) with α = {options['concentration']:g}; {start}; "
+        f"**Data.** {counted(options['chains'], 'fresh chain')} of K = {k} states, {escape(source)}; "
         f"{counted(options['sequences_per_chain'], 'sequence')} of {length} + 1 tokens from each. Seed "
         f"{options['seed']}. *Context length n* is the number of tokens read; the prediction p̂ is of token n + 1, "
         f"whose true law is the row P[t_n].",

@@ -53,11 +53,11 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     if infinite:
         block("… of which this share of sequences has KL = inf", "p_infinite", infinite)
         block("… and where it is finite, its mean is", "kl_finite_nats", infinite)
-    if options["start"] == "uniform":
+    if options["exact_posterior"]:
         block("Regret: KL above the Bayes rule's, nats", "regret_nats", names)
     else:
-        parts.append("\nRegret is not defined with a stationary start (the tables say why).")
-    metric = "regret_nats" if options["start"] == "uniform" else "kl_nats"
+        parts.append("\nRegret is not defined for these chains (the tables say why).")
+    metric = "regret_nats" if options["exact_posterior"] else "kl_nats"
     what = "regret" if metric == "regret_nats" else "KL"
     rows = []
     for name in names:

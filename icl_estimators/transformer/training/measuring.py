@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from icl_estimators.divergences import kl_divergence, log_loss
-from icl_estimators.sources import ChainLaw, Sample, posterior_predictive, sample_batches, transition_counts
+from icl_estimators.sources import ChainLaw, Sample, sample_batches
 from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.engines import Engine
 from icl_estimators.transformer.folded import fold
@@ -39,7 +39,7 @@ def final_metrics(model: Transformer, recipe: Recipe, engine: Engine = "torch") 
     -------
     dict
         `regret_nats` over n = 1 … T and `regret_late_nats` over n > T/2, each with the standard error of the
-        mean over `sequences` independent sequences (`…_se`), None where the start is stationary; and
+        mean over `sequences` independent sequences (`…_se`), None where the posterior is not exact; and
         `log_loss_nats`.
     """
     law, weights = recipe.law(model.config.n_states), dict(model.named_parameters())
@@ -65,7 +65,7 @@ def _mean_and_se(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
-    """Return validation batches `first` to `last` − 1, and the Bayes predictive on them where that is add-α."""
+    """Return validation batches `first` to `last` − 1, and the Bayes predictive on them where it is exact."""
     small = (last - first) * _HELD_OUT_BATCH * length <= _REMEMBERED_TOKENS
     return (_remembered if small else _draw_held_out)(law, length, first, last)
 
@@ -73,9 +73,7 @@ def held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
 def _draw_held_out(law: ChainLaw, length: int, first: int, last: int) -> Held:
     batches = range(first, last)
     sample = sample_batches(batches, batch=_HELD_OUT_BATCH, length=length, law=law, seed=0, purpose="validation")
-    if law.start != "uniform":
-        return sample, None
-    return sample, posterior_predictive(transition_counts(sample.inputs, law.n_states), law.concentration)
+    return sample, law.posterior_predictive(sample.inputs)
 
 
 _remembered = lru_cache(maxsize=12)(_draw_held_out)  # what every row and every seed of a process is measured on

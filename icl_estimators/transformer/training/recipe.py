@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from icl_estimators.sources import ChainLaw, StartLaw
+from icl_estimators.sources import ChainLaw
 from icl_estimators.transformer.config import require_fields
 from icl_estimators.validation import InputError, positive_int, positive_real
 
@@ -32,8 +32,8 @@ class Recipe:
         Cosine: step s of S has step size ½(1 + cos(πs/S)) times the peak.
     concentration : float
         α of the chains' Dirichlet prior.
-    start : {"uniform", "stationary"}
-        Law of the first token.
+    start : str
+        Law of the first token: "uniform" or "stationary".
     beta1, beta2, epsilon : float
         Adam's.
 
@@ -55,7 +55,7 @@ class Recipe:
     peak_lr: float = 3e-3
     schedule: Schedule = "cosine"
     concentration: float = 1.0
-    start: StartLaw = "uniform"
+    start: str = "uniform"
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8

@@ -46,7 +46,7 @@ class MetricRow:
         Mean training loss of the updates since the row before, nats a token; NaN at step 0.
     regret_nats : float
         Mean over validation sequences and n = 1 … T of KL(q ‖ p̂) with q the Bayes predictive; NaN where
-        that is not add-α, under a stationary start.
+        that is not known exactly.
     learning_rate : float
         Step size of the last update; that of the first one at step 0.
     tokens_per_second : float

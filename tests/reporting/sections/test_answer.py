@@ -216,8 +216,8 @@ def test_without_a_trained_model_nothing_is_said_of_one(results: Results) -> Non
     assert page.markdown().count("\n- ") == 1
 
 
-def test_with_a_stationary_start_the_reference_takes_the_place_of_bayes(results: Results) -> None:
-    options = {**results.options, "start": "stationary"}
+def test_without_an_exact_posterior_the_reference_takes_the_place_of_bayes(results: Results) -> None:
+    options = {**results.options, "exact_posterior": False}
     stationary = Results(results.tables, {**results.run, "options": options})
     text = words(nearest_sentence(stationary))
     assert text.startswith("**Nearest to add-one, or below it.**")
