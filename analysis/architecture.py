@@ -1,21 +1,36 @@
 """Draw the rooms of the package and the imports between them: ``python -m analysis.architecture``.
 
-The picture is measured from the code's own imports (grimp), so that it cannot say more than the code does. It is
-written to ``docs/architecture.svg``. Needs the extra ``test``.
+The arrows are measured from the code's own imports (grimp). An arrow that follows from two others is left out. The
+picture is written to ``docs/architecture.svg``, or to a path that is given: its ending (.svg, .png, .pdf) is its kind.
+Needs the extra ``test``.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import grimp
 import matplotlib as mpl
-
-mpl.use("svg")
-import matplotlib.pyplot as plt
+import networkx as nx
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 PACKAGE = "icl_estimators"
+ROOT = Path(__file__).resolve().parents[1]
+
+MAY_USE: dict[str, set[str]] = {
+    "sources": set(),
+    "transformer": {"sources"},
+    "estimators": {"sources", "transformer"},
+    "inference": set(),
+    "pseudo_counts": {"inference"},
+    "engine": {"inference"},
+    "experiments": {"sources", "transformer", "estimators", "inference", "pseudo_counts", "engine"},
+    "reporting": set(),
+}
+"""What a room may import besides itself and the modules that every room may use."""
+
 ROOMS = {
     "sources": "draw sequences\nand know their law",
     "transformer": "the trained model\nand its training",
@@ -23,96 +38,88 @@ ROOMS = {
     "inference": "generic statistics\non arrays",
     "pseudo_counts": "effective\nsmoothing",
     "engine": "runs a study,\nkeeps its folder",
-    "experiments": "what is measured",
+    "experiments": "what is measured,\ncompare()",
     "reporting": "text, figures,\nreports",
     "commands": "evaluate, exact,\npredict, …",
 }
-"""Rooms, from the first to the last, and what is in each."""
+"""Rooms and what is in each; "commands" are the modules that are run with ``python -m``, and what they share."""
 
 PLACES = {
-    "sources": (0, 4),
-    "transformer": (0, 3),
-    "estimators": (0, 2),
-    "inference": (1.5, 4),
-    "pseudo_counts": (1.5, 3),
-    "engine": (2.7, 3),
-    "experiments": (0.75, 1),
-    "reporting": (2.7, 1),
-    "commands": (1.5, 0),
+    "sources": (0.0, 4.0),
+    "transformer": (0.0, 3.0),
+    "estimators": (0.0, 2.0),
+    "inference": (2.0, 4.0),
+    "pseudo_counts": (1.35, 3.0),
+    "engine": (2.65, 3.0),
+    "experiments": (1.35, 1.0),
+    "reporting": (2.65, 1.0),
+    "commands": (2.0, 0.0),
 }
-_WIDTH, _HEIGHT = 0.95, 0.52
+_WIDTH, _HEIGHT = 1.06, 0.56
 
 
-def room_of(module: str, rooms: set[str]) -> str | None:
+def room_of(module: str) -> str | None:
     """Return the room of a module; "commands" for the modules of the top floor, None for those every room may use."""
     parts = module.split(".")
     if len(parts) == 1:
         return None
-    if parts[1] in rooms:
+    if parts[1] in MAY_USE:
         return parts[1]
-    source = Path(__file__).resolve().parents[1] / PACKAGE / f"{parts[1]}.py"
-    return "commands" if '\nif __name__ == "__main__":' in source.read_text(encoding="utf-8") else None
+    source = ROOT / PACKAGE / f"{parts[1]}.py"
+    top = parts[1] in ("api", "options") or '\nif __name__ == "__main__":' in source.read_text(encoding="utf-8")
+    return "commands" if top else None
 
 
-def arrows() -> dict[tuple[str, str], int]:
-    """Return how many imports lead from one room into another."""
-    graph = grimp.build_graph(PACKAGE, exclude_type_checking_imports=True, cache_dir=None)
-    rooms = set(ROOMS) - {"commands"}
-    found: dict[tuple[str, str], int] = {}
-    for module in sorted(graph.modules):
-        for used in sorted(graph.find_modules_directly_imported_by(module)):
-            pair = room_of(module, rooms), room_of(used, rooms)
-            if None not in pair and pair[0] != pair[1]:
-                found[pair] = found.get(pair, 0) + 1  # type: ignore[index,arg-type]
-    return found
+def arrows() -> list[tuple[str, str]]:
+    """Return which room imports which, without what follows from other arrows and what :data:`MAY_USE` forbids."""
+    modules = grimp.build_graph(PACKAGE, exclude_type_checking_imports=True, cache_dir=None)
+    found = nx.DiGraph()
+    for module in modules.modules:
+        for used in modules.find_modules_directly_imported_by(module):
+            start, end = room_of(module), room_of(used)
+            if start is not None and end is not None and end in MAY_USE.get(start, set(MAY_USE)) - {start}:
+                found.add_edge(start, end)
+    return sorted(nx.transitive_reduction(found).edges)
 
 
 def draw(path: Path) -> None:
     """Write the picture."""
-    figure, axes = plt.subplots(figsize=(9.2, 6.4))
+    figure = Figure(figsize=(8.0, 6.6))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
-    axes.set_xlim(-0.65, 3.35)
-    axes.set_ylim(-0.45, 4.45)
-    for (start, end), count in sorted(arrows().items()):
-        (x0, y0), (x1, y1) = PLACES[start], PLACES[end]
-        axes.add_patch(
-            FancyArrowPatch(
-                (x0, y0),
-                (x1, y1),
-                arrowstyle="-|>",
-                mutation_scale=11,
-                shrinkA=34,
-                shrinkB=34,
-                linewidth=0.6 + min(count, 30) / 12,
-                color="#0072B2",
-                alpha=0.55,
-                connectionstyle="arc3,rad=0.06",
-                zorder=1,
-            )
-        )
+    axes.set_xlim(-0.7, 3.35)
+    axes.set_ylim(-0.85, 4.45)
+    boxes = {}
     for room, text in ROOMS.items():
         x, y = PLACES[room]
+        corner = (x - _WIDTH / 2, y - _HEIGHT / 2)
+        style = {"boxstyle": "round,pad=0.02", "facecolor": "#F4F6F8", "edgecolor": "#333333", "linewidth": 0.9}
+        boxes[room] = axes.add_patch(FancyBboxPatch(corner, _WIDTH, _HEIGHT, **style))
+        axes.text(x, y + 0.15, room, ha="center", va="center", weight="bold", fontsize=11)
+        axes.text(x, y - 0.09, text, ha="center", va="center", fontsize=9.5)
+    for start, end in arrows():
         axes.add_patch(
-            FancyBboxPatch(
-                (x - _WIDTH / 2, y - _HEIGHT / 2),
-                _WIDTH,
-                _HEIGHT,
-                boxstyle="round,pad=0.02",
-                facecolor="#F4F6F8",
-                edgecolor="#333333",
-                linewidth=0.8,
-                zorder=2,
+            FancyArrowPatch(
+                PLACES[start],
+                PLACES[end],
+                patchA=boxes[start],
+                patchB=boxes[end],
+                arrowstyle="-|>",
+                mutation_scale=14,
+                shrinkA=2,
+                shrinkB=2,
+                linewidth=1.3,
+                color="#0072B2",
             )
         )
-        axes.text(x, y + 0.13, room, ha="center", va="center", weight="bold", fontsize=10, zorder=3)
-        axes.text(x, y - 0.1, text, ha="center", va="center", fontsize=8, zorder=3)
+    legend = "A → B: room A imports room B. The commands and experiments may import every room that an arrow leads to."
+    axes.text(1.325, -0.62, legend, ha="center", va="center", fontsize=8.5, color="#333333")
     with mpl.rc_context({"svg.hashsalt": PACKAGE}):
-        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
-    plt.close(figure)
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=110)
 
 
 if __name__ == "__main__":
-    target = Path(__file__).resolve().parents[1] / "docs" / "architecture.svg"
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "architecture.svg"
     target.parent.mkdir(exist_ok=True)
     draw(target)
-    print(target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target)
+    print(target)

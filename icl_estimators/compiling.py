@@ -1,7 +1,7 @@
-"""Compiled code, where numba is there: kept on disk where that can be, and never in the way.
+"""Compile functions with numba, if it is installed, and keep the result on disk, if that is possible.
 
-numba keeps what it has compiled beside the source or, where that cannot be written to, in the user's cache folder. If
-neither works, or what lies there cannot be read, code is compiled anew in each process.
+numba keeps compiled code beside the source or, if that folder is read-only, in the user's cache folder. If neither can
+be written to or the files cannot be read, each process compiles again.
 """
 
 from __future__ import annotations

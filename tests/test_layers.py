@@ -9,18 +9,7 @@ import networkx as nx
 import pytest
 
 import icl_estimators
-
-MAY_USE: dict[str, set[str]] = {
-    "sources": set(),
-    "transformer": {"sources"},
-    "estimators": {"sources", "transformer"},
-    "inference": set(),
-    "pseudo_counts": {"inference"},
-    "engine": {"inference"},
-    "experiments": {"sources", "transformer", "estimators", "inference", "pseudo_counts", "engine"},
-    "reporting": set(),
-}
-"""What a room may import besides itself and the modules that every room may use."""
+from analysis.architecture import MAY_USE
 
 FOLDER = Path(icl_estimators.__path__[0])
 TOP_FLOOR = {path.stem for path in FOLDER.glob("*.py") if '\nif __name__ == "__main__":' in path.read_text("utf-8")} | {

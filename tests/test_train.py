@@ -159,7 +159,7 @@ def test_folder_that_holds_another_run(tmp_path, capsys):
     command = [*SMALL, "--out", str(tmp_path)]
     assert main([*command, "--quiet"]) == 0
     before = (tmp_path / "k3-seed0.safetensors").read_bytes()
-    refused(command, capsys, "has finished: --resume goes on from what is there, --force starts anew")
+    refused(command, capsys, "has finished: --resume continues from what is there, --force starts again")
     refused([*command, "--batch", "5"], capsys, "holds another run k3-seed0 (--batch was 4 and is 5 now)")
     refused([*command, "--batch", "5", "--resume"], capsys, "cannot be resumed: --batch was 4 and is 5 now")
     refused([*command, "--sentinel", "--resume"], capsys, "--sentinel was False and is True now")
@@ -174,7 +174,7 @@ def test_the_engine_is_part_of_a_run(tmp_path, capsys, monkeypatch):
     assert main([*command, "--engine", "kernel", "--quiet"]) == 0
     assert load_checkpoint(tmp_path / "k3-seed0.safetensors")[1].engine == "kernel"
     assert main([*command, "--resume", "--quiet"]) == 0  # it has finished, by whatever engine
-    refused(command, capsys, "has finished: --resume goes on from what is there")
+    refused(command, capsys, "has finished: --resume continues from what is there")
     refused([*command, "--engine", "torch", "--resume"], capsys, "cannot be resumed: --engine was kernel and is torch")
     monkeypatch.setattr("icl_estimators.transformer.engines.numba_is_there", lambda: False)
     refused([*command, "--engine", "kernel", "--force"], capsys, "the engine kernel needs numba")

@@ -1,7 +1,7 @@
 """Trained weights on disk: a safetensors file, and beside it a JSON sidecar that says what they are.
 
-Loading reads numbers and text, never code. The sidecar holds the SHA-256 of the weights' file, so a pair that
-does not belong together is found.
+Loading reads numbers and text, never code. The sidecar holds the SHA-256 of the weights' file, so that a wrong pair is
+found.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def read_tensors(path: Path) -> tuple[bytes, dict[str, Tensor]]:
             raise InputError(
                 f"{path} is a pickle, whatever its name, and is never loaded: save it as safetensors"
             ) from None
-        raise InputError(f"{path} is truncated or no safetensors file: copy it again or train anew") from None
+        raise InputError(f"{path} is truncated or no safetensors file: copy it again or train again") from None
 
 
 def read_info(path: Path) -> CheckpointInfo:

@@ -1,8 +1,8 @@
 """What computes a model: the compiled kernel, or torch operations.
 
-Both give the same results but for the last bits of float32. Compiling takes seconds, once on a machine; whether that is
-worth it is decided by the size of the work alone, never by what happens to be compiled already, so that the same
-command gives the same bits every time on the same kind of CPU with the same versions.
+Both give the same results except for the last bits of float32. Compiling takes seconds, once on a machine. Whether that
+is worth it depends on the size of the work alone, not on what is compiled already. So the same command gives the same
+bits every time on the same kind of CPU with the same versions.
 """
 
 from __future__ import annotations

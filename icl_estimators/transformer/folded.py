@@ -16,18 +16,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Generic, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from icl_estimators.transformer.model import Transformer
 from icl_estimators.validation import InputError, positive_int
 
-__all__ = ["Folded", "construction_folded", "fold"]
+__all__ = ["Folded", "Kind", "construction_folded", "fold"]
+
+Kind = TypeVar("Kind", Tensor, NDArray[np.float64])
+"""Tensors everywhere; float64 arrays in the kernel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Folded:
+class Folded(Generic[Kind]):
     """The numbers through which a two-layer, one-head model acts.
 
     In every 2K axis the first K entries are the *token* block (which token stands there), the last K the
@@ -45,12 +51,12 @@ class Folded:
         Logits of a position's own features, and of the features that layer 2 averages.
     """
 
-    S1: Tensor
-    r1: Tensor
-    G: Tensor
-    r2: Tensor
-    direct: Tensor
-    induction: Tensor
+    S1: Kind
+    r1: Kind
+    G: Kind
+    r2: Kind
+    direct: Kind
+    induction: Kind
 
     @property
     def n_states(self) -> int:
@@ -63,7 +69,7 @@ class Folded:
         return self.r1.shape[-1]
 
     @property
-    def tensors(self) -> tuple[Tensor, ...]:
+    def tensors(self) -> tuple[Kind, ...]:
         """The fields in their order."""
         return tuple(getattr(self, field.name) for field in fields(self))
 
@@ -83,7 +89,7 @@ class Folded:
         k, length = self.n_states, self.length
         return k * (k - 1) + 2 * (length - 1) + (2 * k - 1) * (2 * k - 2) + (4 * k - 3) * (k - 1)
 
-    def centred(self) -> Folded:
+    def centred(self: Folded[Tensor]) -> Folded[Tensor]:
         """Return the same predictions in the smallest form, so that two models can be compared entry by entry.
 
         S1 and each K × K block of G have rows of mean 0, read-outs have rows of mean 0, r has median 0. What is
@@ -108,7 +114,7 @@ class Folded:
             induction=induction,
         )
 
-    def key_effect(self) -> Tensor:
+    def key_effect(self: Folded[Tensor]) -> Tensor:
         """Return the part of the layer-2 score that depends on the key alone, shape (…, 2K).
 
         Each half has mean 0. It is 0 for a model that treats all states alike.
@@ -116,12 +122,12 @@ class Folded:
         g = _centre_rows(self.G.unflatten(-1, (2, -1))).flatten(-2)
         return g.unflatten(-2, (2, -1)).mean(dim=-2).sum(dim=-2)
 
-    def detach(self) -> Folded:
+    def detach(self: Folded[Tensor]) -> Folded[Tensor]:
         """Return the numbers without their history."""
         return Folded(*(tensor.detach() for tensor in self.tensors))
 
 
-def fold(model: Transformer | Mapping[str, Tensor]) -> Folded:
+def fold(model: Transformer | Mapping[str, Tensor]) -> Folded[Tensor]:
     """Fold a model onto its vocabulary; differentiable.
 
     Parameters
@@ -164,7 +170,7 @@ def fold(model: Transformer | Mapping[str, Tensor]) -> Folded:
     )
 
 
-def construction_folded(n_states: int, length: int, beta: float, gamma: float) -> Folded:
+def construction_folded(n_states: int, length: int, beta: float, gamma: float) -> Folded[Tensor]:
     """Return the explicit induction-head construction in the folded basis, for a side-by-side.
 
     Layer 1 scores β at distance 1 and nothing else, layer 2 scores β where the key's scratch block holds the

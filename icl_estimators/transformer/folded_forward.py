@@ -1,76 +1,27 @@
 """Predictions and attention from the folded numbers, differentiable.
 
 Features come first and positions last, (features, B, T): so every product with a T × T matrix is one with few
-long rows, and a map of features is one matrix product for the whole batch. Both halves of φ sum to 1, so the
-last state of each half is dropped and a constant takes their place: x = (onehot, M) has 2(K − 1) rows and
-x̃ = (x, 1) one more.
+long rows, and a map of features is one matrix product for the whole batch. Features are x and x̃ of
+:mod:`icl_estimators.transformer.reduced`, without the last state of each half.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from icl_estimators.transformer.folded import Folded
 from icl_estimators.transformer.positions import Far, bias_matrix
+from icl_estimators.transformer.reduced import Reduced, layer_one_is_safe, reduce
 
-__all__ = [
-    "Reduced",
-    "by_sequence",
-    "features",
-    "folded_attention",
-    "folded_logits",
-    "layer_two_attention",
-    "mix",
-    "reduce",
-    "spread_is_safe",
-]
-
-SAFE_SPREAD = 60.0
-"""How far apart, in nats, scores may lie for exponentials without a shift: e^±60 is far inside float32."""
+__all__ = ["by_sequence", "features", "folded_attention", "folded_logits", "layer_two_attention", "mix"]
 
 LOG2_E = 1.0 / math.log(2.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reduced:
-    """The folded numbers against x and x̃ instead of φ.
-
-    Attributes
-    ----------
-    query : Tensor, shape (m, m + 1), m = 2(K − 1)
-        x̃ ↦ query x̃, whose product with a key's x is the layer-2 score but for a shift of the whole row.
-    direct : Tensor, shape (K, m + 1)
-        x̃ ↦ logits, the constant of the induction path included.
-    induction : Tensor, shape (K, m)
-        averaged x ↦ logits.
-    """
-
-    query: Tensor
-    direct: Tensor
-    induction: Tensor
-
-
-def reduce(folded: Folded) -> Reduced:
-    """Drop the last state of each half: φ = Rᵀ x̃ for a constant R of shape (2K − 1, 2K)."""
-    k = folded.n_states
-    r = _reduction(k, folded.G.dtype, folded.G.device)
-    induction = r @ folded.induction  # (m+1, K)
-    # The constant of the induction path does not depend on what is averaged: it moves to the constant of x̃.
-    direct = r @ folded.direct
-    direct = torch.cat([direct[:-1], direct[-1:] + induction[-1:]])
-    return Reduced(
-        query=(r @ folded.G @ r[:-1].mT).mT,
-        direct=direct.mT,
-        induction=induction[:-1].mT,
-    )
-
-
-def features(folded: Folded, tokens: Tensor, far: Far = None) -> Tensor:
+def features(folded: Folded[Tensor], tokens: Tensor, far: Far = None) -> Tensor:
     """Return x̃: what each position holds after layer 1.
 
     Parameters
@@ -92,7 +43,7 @@ def features(folded: Folded, tokens: Tensor, far: Far = None) -> Tensor:
     return torch.cat([one_hot[:-1], mass[:-1], torch.ones_like(one_hot[:1])])
 
 
-def folded_logits(folded: Folded, tokens: Tensor, *, far: Far = None) -> Tensor:
+def folded_logits(folded: Folded[Tensor], tokens: Tensor, *, far: Far = None) -> Tensor:
     """Return logits of the next token, those of the plain model.
 
     Parameters
@@ -126,7 +77,7 @@ def folded_logits(folded: Folded, tokens: Tensor, *, far: Far = None) -> Tensor:
     return (mix(reduced.direct, x1) + mix(reduced.induction, averaged)).permute(1, 2, 0)  # (B, T, K)
 
 
-def folded_attention(folded: Folded, tokens: Tensor, *, far: Far = None) -> tuple[Tensor, Tensor]:
+def folded_attention(folded: Folded[Tensor], tokens: Tensor, *, far: Far = None) -> tuple[Tensor, Tensor]:
     """Return the attention matrices of layer 1 and layer 2, each of shape (B, T, T).
 
     Raises
@@ -146,9 +97,9 @@ def folded_attention(folded: Folded, tokens: Tensor, *, far: Far = None) -> tupl
     return first, layer_two_attention(folded, reduce(folded), features(folded, tokens, far), far)
 
 
-def _layer_one_mass(folded: Folded, tokens: Tensor, one_hot: Tensor, far: Far) -> Tensor:
+def _layer_one_mass(folded: Folded[Tensor], tokens: Tensor, one_hot: Tensor, far: Far) -> Tensor:
     """Return M, shape (K, B, T)."""
-    if not spread_is_safe(folded.r1, folded.S1):
+    if not layer_one_is_safe(folded):
         return (by_sequence(one_hot) @ _layer_one_attention(folded, tokens, far).mT).transpose(0, 1)
     kernel = bias_matrix(torch.exp(folded.r1 - folded.r1.detach().amax()), tokens.shape[1], 0.0, far)  # (T, T)
     occurrences = one_hot @ kernel.mT  # (K, B, T)
@@ -157,13 +108,13 @@ def _layer_one_mass(folded: Folded, tokens: Tensor, one_hot: Tensor, far: Far) -
     return weights / weights.sum(dim=0)
 
 
-def _layer_one_attention(folded: Folded, tokens: Tensor, far: Far) -> Tensor:
+def _layer_one_attention(folded: Folded[Tensor], tokens: Tensor, far: Far) -> Tensor:
     bias = bias_matrix(folded.r1, tokens.shape[1], -math.inf, far)
     scores = folded.S1[tokens[:, :, None], tokens[:, None, :]] + bias  # (B, T, T)
     return scores.softmax(dim=-1)
 
 
-def layer_two_attention(folded: Folded, reduced: Reduced, x1: Tensor, far: Far) -> Tensor:
+def layer_two_attention(folded: Folded[Tensor], reduced: Reduced[Tensor], x1: Tensor, far: Far) -> Tensor:
     """Return the attention matrix of layer 2, shape (B, T, T), of features x̃ of shape (2K − 1, B, T)."""
     query = by_sequence(mix(reduced.query, x1))  # (B, m, T)
     bias = bias_matrix(folded.r2, x1.shape[-1], -math.inf, far)
@@ -178,25 +129,3 @@ def mix(matrix: Tensor, rows: Tensor) -> Tensor:
 def by_sequence(rows: Tensor) -> Tensor:
     """See (m, B, T) as (B, m, T), the order of batched products; no copy is made."""
     return rows.transpose(0, 1)
-
-
-def spread_is_safe(*tensors: Tensor) -> bool:
-    """Return whether sums of one entry of each tensor stay within :data:`SAFE_SPREAD` of one another.
-
-    False also where an entry is NaN.
-    """
-    spread = sum((tensor.detach().amax() - tensor.detach().amin() for tensor in tensors), torch.zeros(()))
-    return bool(spread <= SAFE_SPREAD)
-
-
-@lru_cache(maxsize=16)
-def _reduction(k: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """R with φ = Rᵀ x̃: a dropped entry is 1 less the kept ones of its half."""
-    with torch.inference_mode(False):  # what is kept must serve training too, whoever asks first
-        r = torch.zeros(2 * k - 1, 2 * k, dtype=dtype)
-        for half in (0, 1):
-            rows = slice(half * (k - 1), (half + 1) * (k - 1))
-            r[rows, half * k : half * k + k - 1] = torch.eye(k - 1, dtype=dtype)
-            r[rows, half * k + k - 1] = -1.0
-            r[-1, half * k + k - 1] = 1.0
-        return r.to(device)

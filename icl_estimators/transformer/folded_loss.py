@@ -20,16 +20,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from icl_estimators.transformer.folded import Folded
-from icl_estimators.transformer.folded_forward import (
-    LOG2_E,
-    SAFE_SPREAD,
-    by_sequence,
-    features,
-    folded_logits,
-    mix,
-    reduce,
-)
+from icl_estimators.transformer.folded_forward import LOG2_E, by_sequence, features, folded_logits, mix
 from icl_estimators.transformer.positions import bias_matrix
+from icl_estimators.transformer.reduced import layer_two_is_safe, reduce
 
 __all__ = ["folded_loss"]
 
@@ -37,7 +30,7 @@ BLOCK_ENTRIES = 2**20
 """How many entries of T × T matrices are in memory at once: 104 sequences at T = 100."""
 
 
-def folded_loss(folded: Folded, tokens: Tensor) -> Tensor:
+def folded_loss(folded: Folded[Tensor], tokens: Tensor) -> Tensor:
     """Return the mean cross-entropy of predicting every next token, in nats; differentiable once.
 
     Parameters
@@ -59,7 +52,7 @@ def folded_loss(folded: Folded, tokens: Tensor) -> Tensor:
     1.1
     """
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
-    if not _scores_are_safe(folded):
+    if not layer_two_is_safe(folded):
         return cross_entropy(folded_logits(folded, inputs).flatten(0, 1), targets.flatten())
     reduced = reduce(folded)
     x1 = features(folded, inputs)  # (m+1, B, T)
@@ -139,16 +132,3 @@ class _Scratch(threading.local):
 
 
 _scratch = _Scratch()
-
-
-def _scores_are_safe(folded: Folded) -> bool:
-    """Return whether every score stays within the safe spread of the centre of r2, whatever the tokens.
-
-    A half of x sums to at most 1, and so does a half of φ: a score is at most the sum over both halves of
-    either side of the largest difference between an entry of G and its block's last column.
-    """
-    k = folded.n_states
-    g = folded.G.detach().reshape(2, k, 2, k)
-    largest = (g[..., :-1] - g[..., -1:]).abs().amax(dim=(1, 3)).sum()
-    half_spread = 0.5 * (folded.r2.detach().amax() - folded.r2.detach().amin())
-    return bool(largest + half_spread <= SAFE_SPREAD)

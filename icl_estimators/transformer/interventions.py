@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from icl_estimators.transformer.folded import Folded
-from icl_estimators.transformer.folded_forward import by_sequence, features, layer_two_attention, mix, reduce
+from icl_estimators.transformer.folded_forward import by_sequence, features, layer_two_attention, mix
 from icl_estimators.transformer.positions import Far
+from icl_estimators.transformer.reduced import reduce
 from icl_estimators.validation import InputError
 
 __all__ = ["EXACT_ATTENTION", "INTERVENTIONS", "Intervention", "intervened_logits"]
@@ -68,7 +69,7 @@ INTERVENTIONS = (
 """The interventions of interventions.csv."""
 
 
-def intervened_logits(folded: Folded, tokens: Tensor, intervention: Intervention, *, far: Far = None) -> Tensor:
+def intervened_logits(folded: Folded[Tensor], tokens: Tensor, intervention: Intervention, *, far: Far = None) -> Tensor:
     """Return logits of the next token under an intervention.
 
     Parameters

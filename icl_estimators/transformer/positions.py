@@ -1,4 +1,4 @@
-"""Relative distances: one bias for each, and a stated rule for contexts that training never met.
+"""Relative distances: one bias for each, and a stated rule for contexts longer than those of training.
 
 The bias of a distance is trained only by pairs of positions that far apart, and the farthest distance of all
 by one pair in each sequence: the last few are hardly trained and drift, up to where layer 1 looks at the

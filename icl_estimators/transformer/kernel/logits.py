@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from icl_estimators.transformer.folded import Folded
 from icl_estimators.transformer.kernel.distances import lines
 from icl_estimators.transformer.kernel.groups import group_count, logits_groups, shapes_for
+from icl_estimators.transformer.kernel.numbers import as_arrays, is_safe, numbers_of
 from icl_estimators.transformer.kernel.passes import Numbers
-from icl_estimators.transformer.kernel.reduced import FoldedArrays, is_safe, reduce_numbers
 from icl_estimators.transformer.kernel.threads import over_threads
 from icl_estimators.transformer.positions import Far
 
@@ -23,7 +24,7 @@ _ENTRIES_AT_ONCE = 2**16  # what a softmax works on while it is in the cache
 
 
 def kernel_logits(
-    folded: Folded, tokens: NDArray[np.int64], *, far: Far = None, threads: int | None = None
+    folded: Folded[Tensor], tokens: NDArray[np.int64], *, far: Far = None, threads: int | None = None
 ) -> NDArray[np.float32] | None:
     """Return logits of the next token, or None where scores lie too far apart for the kernel.
 
@@ -58,10 +59,10 @@ def kernel_logits(
     """
     n_sequences, length = tokens.shape
     spread_out = replace(folded, r1=lines(folded.r1, length, far), r2=lines(folded.r2, length, far))
-    arrays = FoldedArrays(*(tensor[None].numpy().astype(np.float64) for tensor in spread_out.tensors))
-    if not is_safe(arrays)[0]:
+    if not is_safe(folded):
         return None
-    trained, *of_models = reduce_numbers(arrays, folded.length)
+    one = Folded(*(array[None] for array in as_arrays(spread_out).tensors))
+    trained, *of_models = numbers_of(one, folded.length)
     numbers = Numbers(trained, *(field[0] for field in of_models))
     logits = np.empty((n_sequences, length, folded.n_states), dtype=np.float32)
     given = np.require(tokens, np.int64, ["C", "W"])  # read-only arrays would be compiled for anew
@@ -71,7 +72,7 @@ def kernel_logits(
 
 
 def kernel_probabilities(
-    folded: Folded, tokens: NDArray[np.int64], *, far: Far = None, threads: int | None = None
+    folded: Folded[Tensor], tokens: NDArray[np.int64], *, far: Far = None, threads: int | None = None
 ) -> NDArray[np.float64] | None:
     """Return the softmax of :func:`kernel_logits`, taken in float64, shape (N, T, K); None where that is None.
 
@@ -94,9 +95,7 @@ def kernel_probabilities(
     out = np.empty(flat.shape)
     step = max(1, _ENTRIES_AT_ONCE // k)
     for first in range(0, len(flat), step):
-        columns = flat[first : first + step].T.astype(
-            np.float64, order="C"
-        )  # (K, n): long rows, which numpy is fast on
+        columns = flat[first : first + step].T.astype(np.float64, order="C")  # (K, n): long rows are fast in numpy
         columns -= columns.max(axis=0)
         np.exp(columns, out=columns)
         columns /= columns.sum(axis=0)

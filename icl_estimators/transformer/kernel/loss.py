@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,19 +14,13 @@ from icl_estimators.transformer.folded import Folded
 from icl_estimators.transformer.folded_loss import folded_loss
 from icl_estimators.transformer.kernel.distances import lines
 from icl_estimators.transformer.kernel.groups import gradient_groups, group_count, shapes_for
-from icl_estimators.transformer.kernel.reduced import (
-    FoldedArrays,
-    empty_sums,
-    folded_gradient,
-    is_safe,
-    reduce_numbers,
-)
+from icl_estimators.transformer.kernel.numbers import as_arrays, empty_sums, folded_gradient, is_safe, numbers_of
 from icl_estimators.transformer.kernel.threads import over_threads
 
 __all__ = ["kernel_loss"]
 
 
-def kernel_loss(folded: Folded, tokens: Tensor, *, threads: int | None = None) -> Tensor:
+def kernel_loss(folded: Folded[Tensor], tokens: Tensor, *, threads: int | None = None) -> Tensor:
     """Return each model's mean cross-entropy of predicting every next token, in nats; differentiable once.
 
     What a model gets depends on its numbers and tokens alone, bit for bit: not on the models beside it nor on the
@@ -56,18 +50,17 @@ def kernel_loss(folded: Folded, tokens: Tensor, *, threads: int | None = None) -
     True
     """
     length = tokens.shape[-1] - 1
-    spread_out = replace(folded, r1=lines(folded.r1, length), r2=lines(folded.r2, length))
-    arrays = FoldedArrays(*(tensor.detach().numpy().astype(np.float64) for tensor in spread_out.tensors))
-    safe = is_safe(arrays)
+    safe = is_safe(folded)
     if safe.all():
-        losses: Tensor = _KernelLoss.apply(arrays, folded.length, threads, tokens, *spread_out.tensors)
+        spread_out = replace(folded, r1=lines(folded.r1, length), r2=lines(folded.r2, length))
+        losses: Tensor = _KernelLoss.apply(folded.length, threads, tokens, *spread_out.tensors)
         return losses
     return torch.stack(
         [_alone(folded, tokens, model, safe=bool(safe[model]), threads=threads) for model in range(len(safe))]
     )
 
 
-def _alone(folded: Folded, tokens: Tensor, model: int, *, safe: bool, threads: int | None) -> Tensor:
+def _alone(folded: Folded[Tensor], tokens: Tensor, model: int, *, safe: bool, threads: int | None) -> Tensor:
     if safe:
         rows = slice(model, model + 1)
         return kernel_loss(Folded(*(tensor[rows] for tensor in folded.tensors)), tokens[rows], threads=threads)[0]
@@ -78,11 +71,9 @@ class _KernelLoss(torch.autograd.Function):
     """The gradient is made with the loss."""
 
     @staticmethod
-    def forward(
-        ctx: Any, arrays: FoldedArrays, trained: int, threads: int | None, tokens: Tensor, *folded: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, trained: int, threads: int | None, tokens: Tensor, *folded: Tensor) -> Tensor:
         n_models, batch, _ = tokens.shape
-        numbers = reduce_numbers(arrays, trained)
+        numbers = numbers_of(as_arrays(Folded(*folded)), trained)
         n_groups = group_count(batch)
         sums = empty_sums(numbers, n_groups)
         shapes = shapes_for(numbers.preference.shape[-1])
@@ -91,19 +82,13 @@ class _KernelLoss(torch.autograd.Function):
         over_threads(work, n_models * n_groups, threads)
         losses, gradient = folded_gradient(numbers, sums)
         kind = folded[0].dtype
-        ctx.save_for_backward(*(torch.from_numpy(getattr(gradient, field.name)).to(kind) for field in fields(gradient)))
+        ctx.save_for_backward(*(torch.from_numpy(array).to(kind) for array in gradient.tensors))
         return torch.from_numpy(losses).to(kind)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         factors = [gradient.view(-1, *[1] * (saved.ndim - 1)) for saved in ctx.saved_tensors]
-        return (
-            None,
-            None,
-            None,
-            None,
-            *(factor * saved for factor, saved in zip(factors, ctx.saved_tensors, strict=True)),
-        )
+        return None, None, None, *(factor * saved for factor, saved in zip(factors, ctx.saved_tensors, strict=True))
 
 
 def _work(first: int, last: int, **given: Any) -> None:

@@ -1,6 +1,6 @@
 """Adam's update as one fused operation of torch, without the optimizer object.
 
-``torch.optim.Adam`` makes the same update, and loads torch's compiler when it is made: seconds for every process.
+``torch.optim.Adam`` makes the same update. But creating it loads torch's compiler: seconds in every process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where matrices lie in memory, which decides the last bits of their products."""
+"""Where matrices begin in memory: it decides the last bits of products, and so which runs may be computed together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CACHE_LINE = 16
 
 
 def may_share(d_model: int) -> bool:
-    """Return whether training runs of this width stay the same bit for bit when they are worked out side by side.
+    """Return whether training runs of this width keep the same bits when they are computed side by side.
 
     The order in which a matrix product adds up may depend on where in a line of the cache its matrices begin. Where
     rows fill whole lines, that is the same for every run.

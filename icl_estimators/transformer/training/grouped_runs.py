@@ -1,4 +1,5 @@
-"""Runs on disk that are trained side by side: each keeps its own files and may end, fail or be resumed by itself."""
+"""A group of runs on disk, trained side by side by the kernel. Each run has its own files and ends, fails or is resumed
+by itself."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ from icl_estimators.transformer.training.runs import (
 )
 from icl_estimators.validation import InputError
 
-__all__ = ["train_in_lockstep"]
+__all__ = ["train_group"]
 
 Result = TypeVar("Result")
 
 
-def train_in_lockstep(
+def train_group(
     runs: Sequence[Run],
     out: Path,
     *,

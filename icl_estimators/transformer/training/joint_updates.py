@@ -1,8 +1,8 @@
 """Updates of several training runs at once, by the kernel.
 
-Runs that are at the same step share one fold, one pass of the kernel over all their sequences and one call of Adam;
-what each computes is what it computes alone, bit for bit. On more than one thread only the kernel is spread out: its
-results do not depend on threads, and torch's may.
+Runs at the same step share one fold, one pass of the kernel over all their sequences and one call of Adam. Each run
+gets the same bits as alone. With several threads only the kernel uses them, because its results do not depend on
+their number; torch's may.
 """
 
 from __future__ import annotations

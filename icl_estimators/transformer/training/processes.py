@@ -1,4 +1,4 @@
-"""Several training runs in several processes: each is the run that it would be alone."""
+"""Several training runs in several processes: each gives the same result as it would alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from icl_estimators.workers import (
 
 __all__ = ["Report", "train_many"]
 
-_TOGETHER = 10  # runs of the kernel in one process: enough to share torch's overhead, few enough to stay in its cache
+_RUNS_PER_PROCESS = (
+    10  # runs of the kernel in one process: enough to share torch's overhead, few enough to stay in its cache
+)
 
 
 def train_many(
@@ -98,7 +100,7 @@ def _tasks(runs: Sequence[Run], jobs: int) -> list[list[Run]]:
     for run in runs:
         alone = run.engine != "kernel" or not may_share(run.config.d_model)
         alike.setdefault(run if alone else (run.config, run.recipe, run.threads), []).append(run)
-    size = min(_TOGETHER, -(-len(runs) // jobs))
+    size = min(_RUNS_PER_PROCESS, -(-len(runs) // jobs))
     return [group[first : first + size] for group in alike.values() for first in range(0, len(group), size)]
 
 
@@ -111,9 +113,9 @@ def _train(
     force: bool,
 ) -> dict[Run, Outcome]:
     if task[0].engine == "kernel":
-        from icl_estimators.transformer.training.grouped_runs import train_in_lockstep  # loads numba
+        from icl_estimators.transformer.training.grouped_runs import train_group  # loads numba
 
-        return train_in_lockstep(task, out, report=report, should_stop=should_stop, save_every=save_every, force=force)
+        return train_group(task, out, report=report, should_stop=should_stop, save_every=save_every, force=force)
     (run,) = task
     try:
         outcome: Outcome = train(
@@ -138,7 +140,7 @@ def _outcomes(future: Future[dict[Run, Outcome]], task: Sequence[Run]) -> dict[R
     try:
         return future.result()
     except BrokenProcessPool:
-        error = "a training process was killed, perhaps for want of memory: use fewer --jobs and --resume"
+        error = "a training process was killed, perhaps because memory ran out: use fewer --jobs and --resume"
         return {run: InputError(error) for run in task}
 
 
@@ -148,7 +150,7 @@ _parent: int
 
 
 def _begin(stop: Event, messages: Queue[tuple[Run, int, MetricRow]], parent: int) -> None:
-    """Set up a process: it stops when it is told to or when whoever started it is gone."""
+    """Set up a process: it stops when it is told to or when its parent is gone."""
     global _stop, _messages, _parent
     _stop, _messages, _parent = stop, messages, parent
     make_deaf()

@@ -1,12 +1,12 @@
-"""A training run on disk: what it leaves, how it is taken up again, when it must not be touched.
+"""A training run on disk: the files that it leaves, how it is resumed, and when it must not be overwritten.
 
 For a run named ``k3-seed0`` an output folder holds
 
-- ``k3-seed0.safetensors``, ``k3-seed0.json``: the finished checkpoint; not there before the run has finished;
+- ``k3-seed0.safetensors``, ``k3-seed0.json``: the finished checkpoint; it appears when the run has finished;
 - ``k3-seed0.csv``: its metrics so far;
 - ``k3-seed0/step-00000100.safetensors``, ``.json``: snapshots, checkpoints themselves;
-- ``k3-seed0/state.safetensors``: what an unfinished run goes on from, its options and rows included, in one
-  file, so that nothing can get out of step with it.
+- ``k3-seed0/state.safetensors``: what an unfinished run continues from, with its options and rows, in one
+  file, so that its parts always belong to the same step.
 """
 
 from __future__ import annotations
@@ -200,11 +200,11 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
         if differs:
             raise InputError(
                 f"{run.name} in {out} cannot be resumed: {'; '.join(differs)}; restore what it was begun with, or "
-                "begin anew with --force"
+                "start again with --force"
             )
     if not resume:
         status = "has finished" if finished else "is unfinished"
-        raise InputError(f"{run.name} in {out} {status}: --resume goes on from what is there, --force starts anew")
+        raise InputError(f"{run.name} in {out} {status}: --resume continues from what is there, --force starts again")
     return info if finished else None
 
 
@@ -250,7 +250,7 @@ def train(
     save_every : float
         Seconds between two saves of the state.
     force : bool
-        Begin anew whatever is there.
+        Start again and delete what is there.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def begin(run: Run, out: Path, *, force: bool) -> Recorder:
 
 def cannot_write(out: Path, error: OSError) -> InputError:
     """Return what to tell the user when the disk gives out."""
-    return InputError(f"cannot write to {out}: {error.strerror}; mend that and go on with --resume")
+    return InputError(f"cannot write to {out}: {error.strerror}; fix that and continue with --resume")
 
 
 class Recorder:
@@ -401,7 +401,7 @@ def _read_state(path: Path) -> tuple[dict[str, Any], list[MetricRow], TrainingSt
         rows = [MetricRow(*values) for values in json.loads(metadata["rows"])]
         state = TrainingState(step=int(metadata["step"]), last_row=int(metadata["last_row"]), **tensors)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError):
-        raise InputError(f"{path} is damaged: train anew with --force") from None
+        raise InputError(f"{path} is damaged: start again with --force") from None
     return options, rows, state
 
 

@@ -1,7 +1,7 @@
-"""A training run in memory, which can be stopped and taken up again after any step.
+"""A training run in memory, which can be stopped and resumed after any step.
 
 Step s of seed k draws its chains from an address of its own on the training stream, and the initial weights
-have theirs, so that what a run computes next is a function of its weights, moments and step alone.
+have theirs. So what a run computes next depends on its weights, moments and step alone.
 """
 
 from __future__ import annotations

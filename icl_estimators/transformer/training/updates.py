@@ -1,4 +1,4 @@
-"""Training runs are advanced here: by torch one after another, or by the kernel side by side."""
+"""Advance training runs: by torch one after another, or by the kernel side by side."""
 
 from __future__ import annotations
 

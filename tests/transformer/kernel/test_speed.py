@@ -16,7 +16,7 @@ from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.transformer import CheckpointInfo, ModelConfig, Transformer
 from icl_estimators.transformer.checkpoint import read_info
 from icl_estimators.transformer.training import Recipe, Trainer
-from icl_estimators.transformer.training.grouped_runs import train_in_lockstep
+from icl_estimators.transformer.training.grouped_runs import train_group
 from icl_estimators.transformer.training.joint_updates import advance_together
 from icl_estimators.transformer.training.runs import Run
 
@@ -71,7 +71,7 @@ def test_the_plateau_is_that_of_torch(tmp_path):
     """The default run of five seeds against the shipped ones, which torch trained: regret within 0.0005 nats."""
     runs = [Run(ModelConfig(), Recipe(), seed, engine="kernel") for seed in range(5)]
     how = {"report": lambda run, step, row: None, "should_stop": lambda: False, "save_every": 1e9, "force": False}
-    found = train_in_lockstep(runs, tmp_path, **how)
+    found = train_group(runs, tmp_path, **how)
     folder = Path(shipped_checkpoint(3)).parent
     for run in runs:
         info, shipped = found[run], read_info(folder / f"{run.name}.safetensors")

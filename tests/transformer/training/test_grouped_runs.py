@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 from icl_estimators.files import write_whole
 from icl_estimators.transformer import CheckpointInfo, ModelConfig, load_checkpoint
 from icl_estimators.transformer.training import Recipe
-from icl_estimators.transformer.training.grouped_runs import train_in_lockstep
+from icl_estimators.transformer.training.grouped_runs import train_group
 from icl_estimators.transformer.training.processes import _tasks, train_many
 from icl_estimators.transformer.training.runs import Run, train
 from icl_estimators.validation import InputError
@@ -29,7 +29,7 @@ def _short_final_measurement(monkeypatch):
 
 
 def lockstep(runs, out, *, report=lambda run, step, row: None, should_stop=lambda: False, **how):
-    return train_in_lockstep(
+    return train_group(
         runs, out, report=report, should_stop=should_stop, **{"save_every": 1000.0, "force": False, **how}
     )
 

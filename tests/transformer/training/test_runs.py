@@ -152,7 +152,7 @@ def refused(run: Run, out: Path, says: str, **how: bool) -> None:
 
 
 def test_finished_run(finished):
-    refused(small(), finished, "k3-seed0 in .* has finished: --resume goes on .* --force starts anew")
+    refused(small(), finished, "k3-seed0 in .* has finished: --resume continues .* --force starts again")
     info = prepare(small(), finished, resume=True, force=False)
     assert info == load_checkpoint(finished / "k3-seed0.safetensors")[1]
     assert prepare(small(), finished, resume=False, force=True) is None
@@ -204,14 +204,14 @@ def test_other_versions_or_another_cpu(unfinished, monkeypatch):
     monkeypatch.setattr(
         "icl_estimators.transformer.training.runs.environment", lambda torch: {**here, "cpu": {"machine": "m68k"}}
     )
-    refused(small(), unfinished, 'CPU machine was ".*" and is now "m68k"; .* begin anew with --force', resume=True)
+    refused(small(), unfinished, 'CPU machine was ".*" and is now "m68k"; .* start again with --force', resume=True)
     assert prepare(small(), unfinished, resume=False, force=True) is None
 
 
 def test_damaged_state(unfinished):
     state = unfinished / "k3-seed0" / "state.safetensors"
     state.write_bytes(state.read_bytes()[:-5])
-    refused(small(), unfinished, r"state\.safetensors is damaged: train anew with --force", resume=True)
+    refused(small(), unfinished, r"state\.safetensors is damaged: start again with --force", resume=True)
     with pytest.raises(InputError, match="is damaged"):
         train(small(), unfinished)
 
@@ -248,7 +248,7 @@ def test_disk_that_fills_up(unfinished, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(runs, "save", full)
-        with pytest.raises(InputError, match=r"No space left on device; mend that and go on with --resume"):
+        with pytest.raises(InputError, match=r"No space left on device; fix that and continue with --resume"):
             train(small(), unfinished, save_every=1e-9)
     assert train(small(), unfinished) is not None
 

@@ -8,20 +8,20 @@ import torch
 
 from icl_estimators.transformer import Folded, construction_folded, fold
 from icl_estimators.transformer.kernel.distances import lines
-from icl_estimators.transformer.kernel.reduced import FoldedArrays, is_safe, reduce_numbers
+from icl_estimators.transformer.kernel.numbers import as_arrays, is_safe, numbers_of
 from icl_estimators.transformer.positions import bias_matrix
 from icl_estimators.validation import InputError
 
 
-def arrays_of(folded: Folded, length: int = 5) -> FoldedArrays:
+def arrays_of(folded: Folded, length: int = 5) -> Folded:
     spread = replace(folded, r1=lines(folded.r1, length), r2=lines(folded.r2, length))
-    return FoldedArrays(*(tensor.detach()[None].double().numpy() for tensor in spread.tensors))
+    return as_arrays(Folded(*(tensor[None] for tensor in spread.tensors)))
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_reduced_numbers_act_as_the_folded_ones(random_model, k):
     folded = fold(random_model(k, length=5).double()).detach()
-    numbers = reduce_numbers(arrays_of(folded), 5)
+    numbers = numbers_of(arrays_of(folded), 5)
     rng = np.random.default_rng(k)
     token, scratch = rng.dirichlet(np.ones(k)), rng.dirichlet(np.ones(k))
     phi, x = np.concatenate([token, scratch]), np.concatenate([token[1:], scratch[1:], [1.0]])
@@ -42,8 +42,7 @@ def test_reduced_numbers_act_as_the_folded_ones(random_model, k):
 def test_safety_is_judged_model_by_model():
     one = construction_folded(3, 5, beta=20.0, gamma=1.0)
     many = [one, replace(one, r1=70.0 * torch.eye(5, dtype=torch.float64)[0]), replace(one, G=torch.nan * one.G)]
-    stacked = [arrays_of(folded) for folded in many]
-    together = FoldedArrays(*(np.concatenate([getattr(a, n) for a in stacked]) for n in FoldedArrays.__slots__))
+    together = Folded(*(torch.stack(tensors) for tensors in zip(*(folded.tensors for folded in many), strict=True)))
     assert is_safe(together).tolist() == [True, False, False]
 
 
@@ -53,7 +52,7 @@ def test_what_is_not_safe(name, bad):
     folded = construction_folded(3, 5, beta=1.0, gamma=1.0)
     tensor = getattr(folded, name).clone()
     tensor.view(-1)[1] = bad
-    assert not is_safe(arrays_of(replace(folded, **{name: tensor})))[0]
+    assert not is_safe(replace(folded, **{name: tensor}))
 
 
 @pytest.mark.parametrize("length", [1, 7, 10, 23])
