@@ -10,74 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icl_estimators.files import write_whole
+from icl_estimators.schemas import SCHEMAS, Cell
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "Cell", "Table"]
-
-Cell = str | float | int | bool | None
-
-_INTERVAL = ("se", "ci_low", "ci_high")
-_BAND = (*_INTERVAL, "band_low", "band_high")
-
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "risk": ("estimator", "context_length", "metric", "estimate", *_BAND, "n_chains", "n_sequences", "note"),
-    "decomposition": (
-        "estimator",
-        "context_length",
-        "metric",
-        "estimate",
-        *_BAND,
-        "n_chains",
-        "n_sequences",
-        "note",
-    ),
-    "signed_bias": (
-        "estimator",
-        "context_length",
-        "bin_low",
-        "bin_high",
-        "estimate",
-        *_INTERVAL,
-        "n_chains",
-        "note",
-    ),
-    "differences": (
-        "estimator",
-        "reference",
-        "context_length",
-        "metric",
-        "difference",
-        *_INTERVAL,
-        "correlation",
-        "variance_reduction",
-        "rao_blackwell_factor",
-        "note",
-    ),
-    "pairs": ("estimator", "other", "metric", "difference", *_INTERVAL, "p_simultaneous", "tied", "note"),
-    "smoothing": (
-        "estimator",
-        "by",
-        "value",
-        "family",
-        "parameter",
-        "estimate",
-        *_INTERVAL,
-        "residual_kl_nats",
-        "residual_kl_heldout_nats",
-        "explained",
-        "identified",
-        "boundary",
-        "note",
-    ),
-    "interventions": ("intervention", "visits", "quantity", "estimate", "difference", *_INTERVAL, "note"),
-    "attention": ("estimator", "context_length", "quantity", "estimate", *_INTERVAL, "note"),
-    "attention_example": ("estimator", "layer", "query", "key", "query_token", "key_token", "weight"),
-    "circuit": ("estimator", "matrix", "row", "column", "value"),
-    "checks": ("check", "estimator", "context_length", "estimate", "se", "z", "note"),
-}
-"""The tables of an evaluation and their columns."""
+__all__ = ["Cell", "Table"]
 
 
 @dataclass(frozen=True)
@@ -96,13 +34,22 @@ class Table:
 
     @classmethod
     def of(cls, name: str, rows: Iterable[Sequence[Cell]]) -> Table:
-        """Return a table of :data:`COLUMNS`; every row must fill its columns."""
-        columns = COLUMNS[name]
+        """Return a table of :data:`icl_estimators.schemas.SCHEMAS`.
+
+        Raises
+        ------
+        ValueError
+            If a row does not fill its columns, or a cell is not of the type of its column.
+        """
+        columns = SCHEMAS[name].columns
         filled = tuple(tuple(row) for row in rows)
         for row in filled:
             if len(row) != len(columns):
                 raise ValueError(f"{name}: a row of {len(row)} cells for {len(columns)} columns")
-        return cls(columns, filled)
+            for column, cell in zip(columns, row, strict=True):
+                if not column.type.holds(cell):
+                    raise ValueError(f"{name}.{column.name}: {cell!r} is not of type {column.type.value}")
+        return cls(SCHEMAS[name].names, filled)
 
     def frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, numbers unrounded."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
-from icl_estimators.divergences import kl_divergence, squared_error
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.prediction import ask
+from icl_estimators.metrics import METRICS, GivenPrefix
 from icl_estimators.sources import (
     ChainLaw,
     all_prefixes,
@@ -31,16 +30,13 @@ __all__ = ["EXACT_METRICS", "ExactRisk", "check_exact_budget", "exact_risk"]
 
 Array = NDArray[np.float64]
 
-EXACT_METRICS = (
-    "kl_nats",
-    "kl_finite_nats",
-    "p_infinite",
-    "regret_nats",
-    "total_variation",
-    "squared_error",
-    "log_loss_nats",
+EXACT_METRICS = tuple(
+    sorted(
+        (metric.name for metric in METRICS.values() if metric.is_exact),
+        key=lambda name: list(METRICS).index(METRICS[name].made_of or name),
+    )
 )
-"""The metrics that have a closed form given a prefix."""
+"""The metrics that have a closed form given a prefix, each followed by those that are made of its values."""
 
 MOST_STATES = 1000  # a prefix has K × K counts, whatever its length
 
@@ -164,33 +160,15 @@ def _accumulate(
     counts: NDArray[np.int32],
     concentration: float,
 ) -> None:
-    q = posterior_predictive(counts, concentration)
-    divergence = kl_divergence(q, prediction)
-    kl = posterior_kl_floor(counts, concentration) + divergence
-    finite = np.isfinite(kl)
-    # P_vw ~ Beta(a_w, A − a_w) under the posterior, so Var P_vw = q_w (1 − q_w)/(A + 1).
-    total = counts.sum(axis=-1) + concentration * counts.shape[-1]
-    spread = (q * (1.0 - q)).sum(axis=-1) / (total + 1.0)
-    with np.errstate(divide="ignore"):
-        log_loss = -(q * np.log(prediction)).sum(axis=-1)  # q_w > 0 always
-    values = {
-        "kl_nats": kl,
-        "p_infinite": ~finite,
-        "regret_nats": divergence,
-        "total_variation": _expected_total_variation(counts + np.float64(concentration), prediction),
-        "squared_error": squared_error(q, prediction) + spread,
-        "log_loss_nats": log_loss,
-    }
-    for metric, value in values.items():
-        sums[metric][column] += weight @ value
-    sums["kl_finite_nats"][column] += weight[finite] @ kl[finite]
+    given = GivenPrefix(
+        prediction,
+        bayes=posterior_predictive(counts, concentration),
+        floor=posterior_kl_floor(counts, concentration),
+        a=counts + np.float64(concentration),
+    )
+    for metric in METRICS.values():
+        if metric.expected is not None:
+            sums[metric.name][column] += weight @ metric.expected(given)
+    finite = np.isfinite(given.kl)
+    sums["kl_finite_nats"][column] += weight[finite] @ given.kl[finite]
     finite_weight[column] += weight[finite].sum()
-
-
-def _expected_total_variation(a: Array, prediction: Array) -> Array:
-    """Return ½ Σ_w E|P_w − c_w| for P_w ~ Beta(a_w, A − a_w): E|P − c| = m − c + 2(c F_a(c) − m F_{a+1}(c))."""
-    rest = a.sum(axis=-1, keepdims=True) - a
-    mean = a / (a + rest)
-    point = np.minimum(prediction, 1.0)  # float32 models may overstep by 1e-7
-    below = prediction * betainc(a, rest, point) - mean * betainc(a + 1.0, rest, point)
-    return np.asarray(0.5 * (mean - prediction + 2.0 * below).sum(axis=-1))

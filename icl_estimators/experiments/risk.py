@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, sum_states, total_variation
+from icl_estimators.divergences import kl_divergence, log_loss, sum_states
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
@@ -23,6 +23,7 @@ from icl_estimators.inference import (
     with_mean,
 )
 from icl_estimators.inference.trees import Summary
+from icl_estimators.metrics import METRICS, Drawn
 from icl_estimators.pseudo_counts.streaming import SmoothingMoments, SmoothingPrefixes, SmoothingSums
 from icl_estimators.sources import (
     Sample,
@@ -33,31 +34,11 @@ from icl_estimators.sources import (
     transition_counts,
 )
 
-__all__ = ["PAIR_METRICS", "POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
+__all__ = ["RiskMoments", "risk_block"]
 
 Array = NDArray[np.float64]
 
-POSTERIOR_METRICS = ("kl_rb_nats", "regret_nats")
-"""Metrics that integrate the chain out; they need its exact posterior."""
-
-RISK_METRICS = (
-    "kl_nats",
-    "kl_rb_nats",
-    "regret_nats",
-    "p_infinite",
-    "total_variation",
-    "squared_error",
-    "hellinger",
-    "log_loss_nats",
-)
-"""Metrics that are a mean over sequences; `kl_finite_nats`, a ratio, is kept apart."""
-
-PAIR_METRICS = tuple(metric for metric in RISK_METRICS if metric not in ("kl_rb_nats", "p_infinite"))
-"""Metrics whose means over context lengths are compared pair by pair; differences of `kl_rb_nats` are regret's."""
-
 _EVERY_VISIT_UP_TO = 20  # beyond, some numbers of visits stand for all: the summaries stay small
-
-_WITHOUT_BAND = ("p_infinite",)  # so that their covariances are not needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +54,7 @@ class RiskMoments(Summary):
     finite : dict of estimator to MeanRatioMoments
         Of the sum of finite KL over the count of finite KL; context lengths 1 … T.
     differences : dict of (estimator, metric) to PairMoments
-        The estimator against the reference, `p_infinite` left out.
+        The estimator against the reference.
     pairs : dict of metric to PairwiseMoments
         Of the mean over context lengths of all estimators, their names sorted; empty if there is one only.
     signed_bias : dict of estimator to RatioMoments
@@ -141,7 +122,12 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     )
     for estimator in study.estimators:
         predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
-        by_sequence = _losses(predictions, truth, targets, bayes, floor)
+        drawn = Drawn(predictions, truth, targets, bayes, floor)
+        by_sequence = {
+            metric.name: metric.loss(drawn)
+            for metric in METRICS.values()
+            if metric.loss is not None and not (metric.needs_posterior and bayes is None)
+        }
         chain[estimator.name] = _ChainValues.of(by_sequence, n_chains)
         if bayes is not None:
             seen = np.take_along_axis(predictions, targets[..., None], axis=-1)[..., 0]
@@ -207,25 +193,6 @@ class _ChainValues:
         )
 
 
-def _losses(
-    predictions: Array, truth: Array, targets: NDArray[np.int64], bayes: Array | None, floor: Array | None
-) -> dict[str, Array]:
-    """Return each metric's value for each sequence and context length, shape (N, T)."""
-    kl = kl_divergence(truth, predictions)
-    losses = {
-        "kl_nats": kl,
-        "p_infinite": np.isinf(kl).astype(np.float64),
-        "total_variation": total_variation(truth, predictions),
-        "squared_error": squared_error(truth, predictions),
-        "hellinger": hellinger(truth, predictions),
-        "log_loss_nats": log_loss(predictions, targets),
-    }
-    if bayes is not None and floor is not None:
-        losses["regret_nats"] = kl_divergence(bayes, predictions)
-        losses["kl_rb_nats"] = floor + losses["regret_nats"]
-    return {metric: losses[metric] for metric in RISK_METRICS if metric in losses}
-
-
 def _summary(
     chain: dict[str, _ChainValues],
     signed_bias: dict[str, RatioMoments],
@@ -237,7 +204,7 @@ def _summary(
 ) -> RiskMoments:
     return RiskMoments(
         risk={
-            (name, metric): Moments.of(values[unit], full=metric not in _WITHOUT_BAND)
+            (name, metric): Moments.of(values[unit], full=METRICS[metric].has_band)
             for name, of_name in chain.items()
             for metric, values in of_name.metrics.items()
         },
@@ -250,14 +217,14 @@ def _summary(
             for name, of_name in chain.items()
             if name != reference
             for metric, values in of_name.metrics.items()
-            if metric != "p_infinite"
+            if METRICS[metric].differenced
         },
         pairs={
             metric: PairwiseMoments.of(
                 np.stack([chain[name].metrics[metric][unit, -1] for name in sorted(chain)], axis=1)
             )
-            for metric in PAIR_METRICS
-            if len(chain) > 1 and metric in chain[reference].metrics
+            for metric in chain[reference].metrics
+            if len(chain) > 1 and METRICS[metric].paired
         },
         signed_bias=signed_bias,
         smoothing=smoothing,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, TEXT_COLUMNS
+from icl_estimators.schemas import SCHEMAS, Type
 from icl_estimators.ties import Pairs
 from icl_estimators.validation import InputError
 
@@ -30,7 +30,7 @@ class Results:
     Attributes
     ----------
     tables : mapping of str to DataFrame
-        By file stem; only those that the folder has. Label columns are text, the others float64.
+        By file stem; only those that the folder has, with the cells that :func:`read_table` makes.
     run : dict
         run.json.
     """
@@ -201,12 +201,15 @@ def read_results(folder: Path) -> Results:
         run["options"]["length"], run["options"]["level"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{record} is not the record of a study ({type(error).__name__}: {error})") from None
-    paths = [folder / f"{name}.csv" for name in COLUMN_DEFINITIONS]
+    paths = [folder / f"{name}.csv" for name in SCHEMAS]
     return Results({path.stem: read_table(path) for path in paths if path.is_file()}, run)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read one table exactly: labels as text, whatever they look like; numbers to the last bit; empty is NaN.
+    """Read one table exactly, each column by the type that its schema gives it.
+
+    Text and context lengths stay as they are, whatever they look like. Numbers and integers are float64, to the last
+    bit, and NaN where they are empty. Booleans are True, False or None. A column that the schema lacks is text.
 
     Raises
     ------
@@ -218,8 +221,7 @@ def read_table(path: Path) -> pd.DataFrame:
             header, *rows = list(csv.reader(file)) or [[]]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-    wanted = COLUMN_DEFINITIONS[path.stem]
-    numbers = wanted.keys() - TEXT_COLUMNS
+    wanted = {column.name: column.type for column in SCHEMAS[path.stem].columns}
     missing = [column for column in wanted if column not in header]
     if missing:
         raise InputError(f"{path} has no column {missing[0]}: it is not a {path.name} of this version")
@@ -228,10 +230,7 @@ def read_table(path: Path) -> pd.DataFrame:
             raise InputError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
     cells = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
     try:
-        columns = {
-            name: list(column) if name not in numbers else [float(cell) if cell else math.nan for cell in column]
-            for name, column in cells.items()
-        }
+        columns = {name: [wanted.get(name, Type.TEXT).read(cell) for cell in column] for name, column in cells.items()}
     except ValueError as error:
         raise InputError(f"cannot read {path}: {error}") from None
     return pd.DataFrame(columns)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_estimators.engine.tables import COLUMNS, Table
+from icl_estimators.engine.tables import Table
 from icl_estimators.experiments.compare import Comparison
+from icl_estimators.schemas import SCHEMAS
 
 CONTRACT = {
     "risk": "estimator, context_length, metric, estimate, se, ci_low, ci_high, band_low, band_high, n_chains, "
@@ -31,7 +32,7 @@ CONTRACT = {
 
 
 def test_columns_are_what_people_script_against() -> None:
-    assert {name: ", ".join(columns) for name, columns in COLUMNS.items()} == CONTRACT
+    assert {name: ", ".join(schema.names) for name, schema in SCHEMAS.items()} == CONTRACT
 
 
 def test_a_row_must_fill_its_columns() -> None:
@@ -93,7 +94,7 @@ def test_the_folder_of_a_study_reads_back_as_its_frames(small: Comparison, tmp_p
         if path.suffix != ".csv":
             continue
         frame, read = getattr(small, path.stem), pd.read_csv(path, keep_default_na=False, na_values={"": []})
-        assert list(read.columns) == list(COLUMNS[path.stem])
+        assert list(read.columns) == list(SCHEMAS[path.stem].names)
         text = path.read_text(encoding="utf-8")
         assert "nan" not in text.lower().replace("nan,", "").split("\n")[0]
         for column in frame.columns:
