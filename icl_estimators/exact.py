@@ -89,7 +89,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     print()
     for column in columns:
-        print(f"{column.short}, {column.unit}: {column.meaning}" if column.unit else f"{column.short}: {column.meaning}")
+        unit = f", {column.unit}" if column.unit else ""
+        print(f"{column.short}{unit}: {column.meaning}")
     record = gamma_record(estimators)
     used = gamma_text(record["default_gamma"], record["tuned_gamma"])
     if used:
