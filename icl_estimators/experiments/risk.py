@@ -17,7 +17,6 @@ from icl_estimators.inference import (
     PairMoments,
     PairwiseMoments,
     RatioMoments,
-    chain_values,
     merge_in_order,
     signed_bias_moments,
     with_mean,
@@ -99,15 +98,17 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     )
     # An entry of a Dirichlet row is above 0 even where its double is not (α < 0.02): a predicted 0 is infinitely wrong.
     above_zero = np.maximum(sample.transition, np.nextafter(0.0, 1.0))
-    tokens, truth, targets = sample.inputs, Sample(sample.tokens, above_zero).truth, sample.targets
-    counts = transition_counts(tokens, study.n_states)
+    n_chains = len(chains)
+    shape = (n_chains, study.sequences_per_chain, study.length)
+    targets = sample.targets.reshape(shape)
+    truth = Sample(sample.tokens, above_zero).truth.reshape(*shape, study.n_states)
+    counts = transition_counts(sample.inputs, study.n_states).reshape(truth.shape)
     bayes = floor = None
     of_bayes: dict[str, Array] = {}
     if study.exact_posterior:
         bayes = posterior_predictive(counts, study.law.concentration)
         floor = posterior_kl_floor(counts, study.law.concentration)
         of_bayes = {"kl_nats": kl_divergence(truth, bayes), "log_loss_nats": log_loss(bayes, targets)}
-    n_chains = len(chains)
     units = study.units(n_chains)
     start = start_probabilities(sample.transition, study.law.start)
     cells = [Cells.of(sample.tokens[unit, :, :-1], sample.transition[unit], start[unit]) for unit in units]
@@ -115,37 +116,32 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     bias: dict[str, list[RatioMoments]] = {}
     smoothing: dict[str, SmoothingSums] = {}
     foresight: dict[tuple[str, str], Array] = {}
-    prefixes = SmoothingPrefixes(
-        counts.reshape(n_chains, study.sequences_per_chain, *counts.shape[1:]),
-        ["visits"],
-        every_up_to=_EVERY_VISIT_UP_TO,
-    )
+    prefixes = SmoothingPrefixes(counts, ["visits"], every_up_to=_EVERY_VISIT_UP_TO)
     for estimator in study.estimators:
-        predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
+        predictions = predict(estimator, sample.inputs, chains, study.sequences_per_chain)
         drawn = Drawn(predictions, truth, targets, bayes, floor)
         by_sequence = {
             metric.name: metric.loss(drawn)
             for metric in METRICS.values()
             if metric.loss is not None and not (metric.needs_posterior and bayes is None)
         }
-        chain[estimator.name] = _ChainValues.of(by_sequence, n_chains)
+        chain[estimator.name] = _ChainValues.of(by_sequence)
         if bayes is not None:
             seen = np.take_along_axis(predictions, targets[..., None], axis=-1)[..., 0]
             excess = {metric: by_sequence[metric] - loss for metric, loss in of_bayes.items()}
             excess["next_token"] = seen - sum_states(bayes * predictions)
             for measure, values in excess.items():
-                foresight[estimator.name, measure] = with_mean(chain_values(values, n_chains))
-        by_chain = predictions.reshape(n_chains, study.sequences_per_chain, *predictions.shape[1:])
+                foresight[estimator.name, measure] = with_mean(values.mean(axis=1))
         bias[estimator.name] = [
-            signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
+            signed_bias_moments(cell, predictions[unit]) for cell, unit in zip(cells, units, strict=True)
         ]
-        smoothing[estimator.name] = prefixes.sums(by_chain)
+        smoothing[estimator.name] = prefixes.sums(predictions)
     for recipe, runs in study.recipes.items():
         chain[recipe] = _ChainValues.average([chain[name] for name in runs])
         smoothing[recipe] = SmoothingSums.average([smoothing[name] for name in runs])
     martingale = None
     if bayes is not None and floor is not None:
-        martingale = with_mean(chain_values(of_bayes["kl_nats"] - floor, n_chains))
+        martingale = with_mean((of_bayes["kl_nats"] - floor).mean(axis=1))
     smoothing_moments = {
         name: sums.moments(units, study.chains // 2 - chains.start) for name, sums in smoothing.items()
     }
@@ -175,12 +171,13 @@ class _ChainValues:
     finite_count: Array
 
     @classmethod
-    def of(cls, losses: dict[str, Array], n_chains: int) -> _ChainValues:
+    def of(cls, losses: dict[str, Array]) -> _ChainValues:
+        """Average over the sequences of a chain; losses have shape (R, S, T)."""
         finite = np.isfinite(losses["kl_nats"])
         return cls(
-            {metric: with_mean(chain_values(loss, n_chains)) for metric, loss in losses.items()},
-            chain_values(np.where(finite, losses["kl_nats"], 0.0), n_chains),
-            chain_values(finite.astype(np.float64), n_chains),
+            {metric: with_mean(loss.mean(axis=1)) for metric, loss in losses.items()},
+            np.where(finite, losses["kl_nats"], 0.0).mean(axis=1),
+            finite.astype(np.float64).mean(axis=1),
         )
 
     @classmethod

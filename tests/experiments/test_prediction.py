@@ -101,3 +101,8 @@ def test_ctrl_c_is_no_fault_of_the_estimator() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         predict(Interrupted(), TOKENS, range(4), 2)
+
+
+def test_predictions_come_chain_by_chain() -> None:
+    rule, flat = Broken(), Broken().predict_proba(TOKENS)
+    np.testing.assert_array_equal(predict(rule, TOKENS, range(10, 14), 2), flat.reshape(4, 2, *flat.shape[1:]))
