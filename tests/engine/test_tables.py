@@ -40,6 +40,11 @@ def test_a_row_must_fill_its_columns() -> None:
         Table.of("circuit", [("a", "b")])
 
 
+def test_a_cell_must_be_of_the_type_of_its_column() -> None:
+    with pytest.raises(ValueError, match=r"circuit\.row: 0\.5 is not of type integer"):
+        Table.of("circuit", [("a", "S1", 0.5, 0, 1.0)])
+
+
 def written(tmp_path: Path, *rows: tuple[object, ...]) -> list[list[str]]:
     Table(("a", "b"), rows).write(tmp_path / "table.csv")  # type: ignore[arg-type]
     text = (tmp_path / "table.csv").read_bytes().decode("utf-8")
