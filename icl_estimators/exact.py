@@ -83,14 +83,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     columns = [METRICS[metric] for metric in EXACT_METRICS]
     print(
         text_table(
-            ["estimator", *(column.short for column in columns)],
+            ["estimator", *(column.title for column in columns)],
             [[r.estimator, *(number(r.metrics[column.name][-1]) for column in columns)] for r in results],
         )
     )
     print()
     for column in columns:
         unit = f", {column.unit}" if column.unit else ""
-        print(f"{column.short}{unit}: {column.meaning}")
+        print(f"{column.title}{unit}: {column.meaning}")
     record = gamma_record(estimators)
     used = gamma_text(record["default_gamma"], record["tuned_gamma"])
     if used:

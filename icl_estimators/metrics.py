@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ __all__ = [
     "Drawn",
     "GivenPrefix",
     "Metric",
-    "Summary",
 ]
 
 Array = NDArray[np.float64]
@@ -40,17 +39,15 @@ class Drawn:
         p̂, and the row of the chain that the next token is drawn from.
     targets : ndarray of int64, shape (…)
         The token that came next.
-    bayes : ndarray of float64, shape (…, K), or None
-        The Bayes predictive q; None where the posterior is not exact.
-    floor : ndarray of float64, shape (…), or None
-        ρ, the posterior expected KL of q.
+    bayes, floor : ndarray of float64, shapes (…, K) and (…), or None
+        The Bayes predictive q, and ρ, its posterior expected KL; None where the posterior is not exact.
     """
 
     predictions: Array
     truth: Array
     targets: NDArray[np.int64]
-    bayes: Array | None = None
-    floor: Array | None = None
+    bayes: Any = None
+    floor: Any = None
 
     @cached_property
     def kl(self) -> Array:
@@ -60,7 +57,6 @@ class Drawn:
     @cached_property
     def regret(self) -> Array:
         """KL of the Bayes predictive, which must be known, from the predictions."""
-        assert self.bayes is not None
         return kl_divergence(self.bayes, self.predictions)
 
 
@@ -115,35 +111,21 @@ class GivenPrefix:
             return np.asarray(-(self.bayes * np.log(self.predictions)).sum(axis=-1))  # q_w > 0 always
 
 
-class Summary(Enum):
-    """How values become one number."""
-
-    MEAN = "mean"
-    SHARE = "share"
-    """The mean of values that are 0 or 1: Wilson's interval."""
-    FINITE_MEAN = "mean of the finite values"
-    """A ratio of two sums."""
-
-
 @dataclass(frozen=True)
 class Metric:
     """One metric.
 
     Attributes
     ----------
-    name : str
-        In the tables.
-    title, short : str
-        What text calls it, and what the head of a narrow column does.
-    unit : str
-        Empty if it has none.
-    meaning : str
-        Printed in reports.
-    loss : callable, optional
-        Of drawn sequences, a value for each prediction. None for what is made of another metric's values.
+    name, title, unit, meaning : str
+        In the tables; at the head of a column; empty if it has none; as reports print it.
+    loss : callable
+        Of drawn sequences, a value for each prediction.
     expected : callable, optional
         The exact posterior expectation of `loss` given a prefix; None where it has no closed form.
-    summary : Summary
+    summary : {"mean", "share", "finite mean"}
+        What becomes of the values. The share is a mean of 0 and 1, with Wilson's interval; the finite mean is a ratio
+        of two sums. Neither has a band, or a difference from the reference.
     made_of : str
         The metric whose values it sums up in another way; empty if they are its own.
     needs_posterior : bool
@@ -156,12 +138,11 @@ class Metric:
 
     name: str
     title: str
-    short: str
     unit: str
     meaning: str
-    loss: Callable[[Drawn], Array] | None
+    loss: Callable[[Drawn], Array]
     expected: Callable[[GivenPrefix], Array] | None = None
-    summary: Summary = Summary.MEAN
+    summary: Literal["mean", "share", "finite mean"] = "mean"
     made_of: str = ""
     needs_posterior: bool = False
     paired: bool = True
@@ -170,22 +151,12 @@ class Metric:
     @property
     def has_band(self) -> bool:
         """Whether it gets a band along context length."""
-        return self.summary is Summary.MEAN
+        return self.summary == "mean"
 
     @property
     def differenced(self) -> bool:
         """Whether estimators are compared with the reference by it."""
-        return self.summary is Summary.MEAN
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether exact risk has it."""
-        return self.expected is not None or self.summary is Summary.FINITE_MEAN
-
-
-def _bayes_risk_plus_regret(drawn: Drawn) -> Array:
-    assert drawn.floor is not None
-    return np.asarray(drawn.floor + drawn.regret)
+        return self.summary == "mean"
 
 
 METRICS: dict[str, Metric] = {
@@ -194,92 +165,78 @@ METRICS: dict[str, Metric] = {
         Metric(
             "kl_nats",
             "KL",
-            "KL",
             "nats",
             "KL(P[t_n] ‖ p̂) of the prediction from the drawn chain's row; inf where a possible token got probability 0",
-            loss=lambda drawn: drawn.kl,
-            expected=lambda given: given.kl,
+            loss=lambda d: d.kl,
+            expected=lambda g: g.kl,
             checked=True,
         ),
         Metric(
             "kl_finite_nats",
-            "KL where it is finite",
             "KL if finite",
             "nats",
             "the mean of kl_nats over the sequences where it is finite",
-            loss=None,
-            summary=Summary.FINITE_MEAN,
+            loss=lambda d: d.kl,
+            expected=lambda g: g.kl,
+            summary="finite mean",
             made_of="kl_nats",
             paired=False,
         ),
         Metric(
             "kl_rb_nats",
-            "KL given the prefix",
             "E KL",
             "nats",
             "kl_nats with the chain integrated out given the prefix: same mean, less noise",
-            loss=_bayes_risk_plus_regret,
+            loss=lambda d: np.asarray(d.floor + d.regret),
             needs_posterior=True,
             paired=False,  # its differences are those of the regret
         ),
         Metric(
             "regret_nats",
             "regret",
-            "regret",
             "nats",
             "KL(q ‖ p̂) with q the Bayes predictive: the excess of KL over the Bayes rule's, never negative",
-            loss=lambda drawn: drawn.regret,
-            expected=lambda given: given.regret,
+            loss=lambda d: d.regret,
+            expected=lambda g: g.regret,
             needs_posterior=True,
             checked=True,
         ),
         Metric(
             "p_infinite",
-            "share of infinite KL",
             "P(KL=inf)",
             "",
             "share of sequences with infinite KL; an estimate of it has a Wilson interval",
-            loss=lambda drawn: np.isinf(drawn.kl).astype(np.float64),
-            expected=lambda given: np.isinf(given.kl).astype(np.float64),
-            summary=Summary.SHARE,
+            loss=lambda d: np.isinf(d.kl).astype(np.float64),
+            expected=lambda g: np.isinf(g.kl).astype(np.float64),
+            summary="share",
             made_of="kl_nats",
             paired=False,
             checked=True,
         ),
         Metric(
             "total_variation",
-            "total variation",
             "TV",
             "",
             "½ Σ|p̂ − P|",
-            loss=lambda drawn: total_variation(drawn.truth, drawn.predictions),
-            expected=lambda given: given.total_variation,
+            loss=lambda d: total_variation(d.truth, d.predictions),
+            expected=lambda g: g.total_variation,
         ),
         Metric(
             "squared_error",
-            "squared error",
             "sq. error",
             "",
             "Σ(p̂ − P)², not divided by K",
-            loss=lambda drawn: squared_error(drawn.truth, drawn.predictions),
-            expected=lambda given: given.squared_error,
+            loss=lambda d: squared_error(d.truth, d.predictions),
+            expected=lambda g: g.squared_error,
         ),
-        Metric(
-            "hellinger",
-            "Hellinger distance",
-            "Hellinger",
-            "",
-            "√(½ Σ(√p̂ − √P)²)",
-            loss=lambda drawn: hellinger(drawn.truth, drawn.predictions),
-        ),
+        Metric("hellinger", "Hellinger", "", "√(½ Σ(√p̂ − √P)²)", loss=lambda d: hellinger(d.truth, d.predictions)),
         Metric(
             "log_loss_nats",
             "log loss",
-            "log loss",
             "nats",
             "−log p̂ of the token that came next",
-            loss=lambda drawn: log_loss(drawn.predictions, drawn.targets),
-            expected=lambda given: given.log_loss,
+            loss=lambda d: log_loss(d.predictions, d.targets),
+            expected=lambda g: g.log_loss,
         ),
     )
 }

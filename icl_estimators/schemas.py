@@ -2,68 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
-from numbers import Integral, Real
 
-__all__ = ["SCHEMAS", "Cell", "Column", "Schema", "Type"]
-
-Cell = str | float | int | bool | None
+__all__ = ["SCHEMAS", "Column", "Schema", "Type"]
 
 
 class Type(Enum):
-    """What the cells of a column hold. Any cell but a context length may be empty: None, NaN or ""."""
+    """What the cells of a column hold; any but a context length may be empty."""
 
     TEXT = "text"
     NUMBER = "number"
     INTEGER = "integer"
     BOOLEAN = "boolean"
-    CONTEXT_LENGTH = "context length"
-
-    def holds(self, cell: Cell) -> bool:
-        """Return whether a cell is of this type.
-
-        Examples
-        --------
-        >>> Type.CONTEXT_LENGTH.holds("mean"), Type.INTEGER.holds(0.5), Type.NUMBER.holds(None)
-        (True, False, True)
-        """
-        if self is Type.CONTEXT_LENGTH:
-            return cell == "mean" or (isinstance(cell, Integral) and cell >= 1)
-        if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
-            return True
-        if isinstance(cell, bool) or self is Type.BOOLEAN:
-            return isinstance(cell, bool) and self is Type.BOOLEAN
-        return isinstance(cell, {Type.TEXT: str, Type.NUMBER: Real, Type.INTEGER: Integral}[self])
-
-    def read(self, text: str) -> Cell:
-        """Return what a cell of a file holds: numbers and integers as float, NaN where it is empty.
-
-        An empty boolean is None. Text and context lengths are returned as they are.
-
-        Raises
-        ------
-        ValueError
-            If it is not of this type.
-
-        Examples
-        --------
-        >>> Type.NUMBER.read("0.5"), Type.BOOLEAN.read("True"), Type.INTEGER.read("")
-        (0.5, True, nan)
-        """
-        if self in (Type.NUMBER, Type.INTEGER):
-            return float(text) if text else math.nan
-        if self is Type.BOOLEAN:
-            if text not in _BOOLEANS:
-                raise ValueError(f"not True, False or empty: {text!r}")
-            return _BOOLEANS[text]
-        return text
-
-
-_BOOLEANS = {"True": True, "False": False, "": None}
+    CONTEXT_LENGTH = "context length"  # 1 … T, or `mean`
 
 
 @dataclass(frozen=True)
@@ -88,38 +41,35 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
 
-def _of(kind: Type) -> Callable[[str, str], Column]:
-    return lambda name, meaning: Column(name, kind, meaning)
+def _of(kind: Type) -> Callable[..., tuple[Column, ...]]:
+    return lambda **meanings: tuple(Column(name, kind, meaning) for name, meaning in meanings.items())
 
 
-_text, _number, _integer, _boolean = map(_of, (Type.TEXT, Type.NUMBER, Type.INTEGER, Type.BOOLEAN))
-_length = partial(Column, "context_length", Type.CONTEXT_LENGTH)
+_text, _number, _integer, _boolean, _length = map(_of, Type)
 
 _CI = "of the pointwise confidence interval, Student's t with one degree of freedom less than there are chains"
 _PAIRS_CI = "of the interval that holds for all pairs of the metric at once (max-t over the pairs)"
 _BAND = "of the band that holds for all context lengths of the curve at once (sup-t); empty where there is none"
 
-_NOTE = _text("note", "why a number is missing, or what it is conditional on")
-_ENDS = (_number("ci_low", f"lower end {_CI}"), _number("ci_high", f"upper end {_CI}"))
+_NOTE = _text(note="why a number is missing, or what it is conditional on")
+_ESTIMATOR = _text(estimator="whose predictions; several training runs also have a row for their mean")
+_LENGTH = _length(context_length="n, the number of tokens read, 1 … T, or `mean`: the average over n")
+_CHAINS = _integer(n_chains="chains that the estimate is made of")
+_ENDS = _number(ci_low=f"lower end {_CI}", ci_high=f"upper end {_CI}")
 _INTERVAL = (
-    _number("se", "standard error of the estimate (not of one sequence); the chain is the independent unit"),
+    *_number(se="standard error of the estimate (not of one sequence); the chain is the independent unit"),
     *_ENDS,
 )
-_ESTIMATOR = _text("estimator", "whose predictions; several training runs also have a row for their mean")
-_LENGTH = _length("n, the number of tokens read, 1 … T, or `mean`: the average over n")
-_CHAINS = _integer("n_chains", "chains that the estimate is made of")
-
 _CURVE = (
-    _ESTIMATOR,
-    _LENGTH,
-    _text("metric", "what is estimated, see the list of metrics"),
-    _number("estimate", "its estimated expectation"),
+    *_ESTIMATOR,
+    *_LENGTH,
+    *_text(metric="what is estimated, see the list of metrics"),
+    *_number(estimate="its estimated expectation"),
     *_INTERVAL,
-    _number("band_low", f"lower end {_BAND}"),
-    _number("band_high", f"upper end {_BAND}"),
-    _CHAINS,
-    _integer("n_sequences", "sequences that the estimate is made of"),
-    _NOTE,
+    *_number(band_low=f"lower end {_BAND}", band_high=f"upper end {_BAND}"),
+    *_CHAINS,
+    *_integer(n_sequences="sequences that the estimate is made of"),
+    *_NOTE,
 )
 
 SCHEMAS: dict[str, Schema] = {
@@ -127,164 +77,164 @@ SCHEMAS: dict[str, Schema] = {
     "differences": Schema(
         "each estimator less the reference, on the same draws",
         (
-            _ESTIMATOR,
-            _text("reference", "the estimator that is subtracted"),
-            _LENGTH,
-            _text("metric", "what is compared"),
-            _number("difference", "estimator less reference; above 0 the estimator is worse"),
-            _number("se", "standard error of the paired difference"),
+            *_ESTIMATOR,
+            *_text(reference="the estimator that is subtracted"),
+            *_LENGTH,
+            *_text(metric="what is compared"),
+            *_number(
+                difference="estimator less reference; above 0 the estimator is worse",
+                se="standard error of the paired difference",
+            ),
             *_ENDS,
-            _number(
-                "correlation",
-                "of the two estimators' chain means; on observed data of their sums by sequence, or in the long run",
+            *_number(
+                correlation="of the two estimators' chain means; on observed data of their sums by sequence, or in "
+                "the long run",
+                variance_reduction="how many times more chains an unpaired comparison would need for the same "
+                "standard error",
+                rao_blackwell_factor="how many times more chains the realised KL would need for the standard error "
+                "that the regret has",
             ),
-            _number(
-                "variance_reduction",
-                "how many times more chains an unpaired comparison would need for the same standard error",
-            ),
-            _number(
-                "rao_blackwell_factor",
-                "how many times more chains the realised KL would need for the standard error that the regret has",
-            ),
-            _NOTE,
+            *_NOTE,
         ),
     ),
     "pairs": Schema(
         "all pairs of estimators, on the same draws, and who is tied with the best",
         (
-            _text("estimator", "of the two the one with the greater mean, or infinite, or undefined"),
-            _text("other", "the one with the lesser mean"),
-            _text("metric", "what is compared: the mean over n, or on observed sequences over predictions"),
-            _number("difference", "mean of the estimator less that of the other, on the same draws"),
-            _number("se", "standard error of the paired difference"),
-            _number("ci_low", f"lower end {_PAIRS_CI}"),
-            _number("ci_high", f"upper end {_PAIRS_CI}"),
-            _number(
-                "p_simultaneous",
-                "p-value of a difference of 0, adjusted for all pairs (max-t); 1 for identical estimators",
+            *_text(
+                estimator="of the two the one with the greater mean, or infinite, or undefined",
+                other="the one with the lesser mean",
+                metric="what is compared: the mean over n, or on observed sequences over predictions",
             ),
-            _boolean(
-                "tied",
-                "in a pair whose other is the best (the least mean): True if the estimator cannot be told from it, the "
-                "simultaneous interval holding 0, False if it can, the best being finite and the estimator infinite "
-                "included; empty where there is no interval, and in the other pairs",
+            *_number(
+                difference="mean of the estimator less that of the other, on the same draws",
+                se="standard error of the paired difference",
+                ci_low=f"lower end {_PAIRS_CI}",
+                ci_high=f"upper end {_PAIRS_CI}",
+                p_simultaneous="p-value of a difference of 0, adjusted for all pairs (max-t); 1 for identical "
+                "estimators",
             ),
-            _NOTE,
+            *_boolean(
+                tied="in a pair whose other is the best (the least mean): True if the estimator cannot be told from "
+                "it, the simultaneous interval holding 0, False if it can, the best being finite and the estimator "
+                "infinite included; empty where there is no interval, and in the other pairs",
+            ),
+            *_NOTE,
         ),
     ),
     "decomposition": Schema("bias and variance, from a nested design of its own", _CURVE),
     "signed_bias": Schema(
         "which probabilities are predicted too high, which too low",
         (
-            _ESTIMATOR,
-            _length("n, or `mean`: pooled over n"),
-            _number("bin_low", "lower end of the bin of true probabilities P"),
-            _number("bin_high", "upper end of the bin; only the last bin contains it"),
-            _number("estimate", "mean of p̂ − P over all sequences and next tokens whose P lies in the bin"),
+            *_ESTIMATOR,
+            *_length(context_length="n, or `mean`: pooled over n"),
+            *_number(
+                bin_low="lower end of the bin of true probabilities P",
+                bin_high="upper end of the bin; only the last bin contains it",
+                estimate="mean of p̂ − P over all sequences and next tokens whose P lies in the bin",
+            ),
             *_INTERVAL,
-            _CHAINS,
-            _NOTE,
+            *_CHAINS,
+            *_NOTE,
         ),
     ),
     "smoothing": Schema(
         "which pseudo-count an estimator acts like",
         (
-            _ESTIMATOR,
-            _text("by", "`overall`, `context-length` or `visits` (transitions seen out of the current token)"),
-            _integer("value", "the context length or the number of visits; empty for `overall`"),
-            _text("family", "the family of rules that was fitted; `add-constant` is the pseudo-count"),
-            _text("parameter", "which of its parameters"),
-            _number("estimate", "its value; 0 or inf at a boundary"),
-            _number("se", "standard error, for positive parameters by the delta method from their logarithm"),
-            _number("ci_low", "lower end of the confidence interval, clustered on chains"),
-            _number("ci_high", "upper end of the confidence interval"),
-            _number(
-                "residual_kl_nats",
-                "mean KL of the estimator's prediction from the fitted rule's: what the rule leaves over",
+            *_ESTIMATOR,
+            *_text(by="`overall`, `context-length` or `visits` (transitions seen out of the current token)"),
+            *_integer(value="the context length or the number of visits; empty for `overall`"),
+            *_text(
+                family="the family of rules that was fitted; `add-constant` is the pseudo-count",
+                parameter="which of its parameters",
             ),
-            _number("residual_kl_heldout_nats", "the same on chains that were not used for the fit"),
-            _number("explained", "1 − ΣKL(p̂‖fitted rule)/ΣKL(p̂‖uniform)"),
-            _boolean("identified", "True if the predictions determine the parameter"),
-            _boolean("boundary", "True if the estimate lies on the edge of its range"),
-            _NOTE,
+            *_number(
+                estimate="its value; 0 or inf at a boundary",
+                se="standard error, for positive parameters by the delta method from their logarithm",
+                ci_low="lower end of the confidence interval, clustered on chains",
+                ci_high="upper end of the confidence interval",
+                residual_kl_nats="mean KL of the estimator's prediction from the fitted rule's: what the rule leaves "
+                "over",
+                residual_kl_heldout_nats="the same on chains that were not used for the fit",
+                explained="1 − ΣKL(p̂‖fitted rule)/ΣKL(p̂‖uniform)",
+            ),
+            *_boolean(
+                identified="True if the predictions determine the parameter",
+                boundary="True if the estimate lies on the edge of its range",
+            ),
+            *_NOTE,
         ),
     ),
     "interventions": Schema(
         "what changing the model's parts does",
         (
-            _text("intervention", "what was changed in the model"),
-            _integer("visits", "transitions seen out of the current token"),
-            _text("quantity", "what was measured"),
-            _number("estimate", "its value under the intervention"),
-            _number(
-                "difference",
-                "the intact model's less the estimate, on the same sequences; with _from_add_one the add-one "
-                "rule's, which is 0, less the estimate",
+            *_text(intervention="what was changed in the model"),
+            *_integer(visits="transitions seen out of the current token"),
+            *_text(quantity="what was measured"),
+            *_number(
+                estimate="its value under the intervention",
+                difference="the intact model's less the estimate, on the same sequences; with _from_add_one the "
+                "add-one rule's, which is 0, less the estimate",
+                se="standard error of the difference",
+                ci_low="lower end of its confidence interval",
+                ci_high="upper end of its confidence interval",
             ),
-            _number("se", "standard error of the difference"),
-            _number("ci_low", "lower end of its confidence interval"),
-            _number("ci_high", "upper end of its confidence interval"),
-            _NOTE,
+            *_NOTE,
         ),
     ),
     "attention": Schema(
         "where the two attention layers look",
         (
-            _ESTIMATOR,
-            _length("n, the position that looks"),
-            _text("quantity", "which share of attention, see the list of metrics"),
-            _number("estimate", "its mean over sequences"),
+            *_ESTIMATOR,
+            *_length(context_length="n, the position that looks"),
+            *_text(quantity="which share of attention, see the list of metrics"),
+            *_number(estimate="its mean over sequences"),
             *_INTERVAL,
-            _NOTE,
+            *_NOTE,
         ),
     ),
     "attention_example": Schema(
         "attention weights on the start of one sequence",
         (
-            _ESTIMATOR,
-            _integer("layer", "1 or 2"),
-            _integer("query", "the position that looks; 0 is a sentinel"),
-            _integer("key", "the position looked at"),
-            _text("query_token", "token at the query position"),
-            _text("key_token", "token at the key position"),
-            _number("weight", "share of attention; those of one query sum to 1"),
+            *_ESTIMATOR,
+            *_integer(layer="1 or 2", query="the position that looks; 0 is a sentinel", key="the position looked at"),
+            *_text(query_token="token at the query position", key_token="token at the key position"),
+            *_number(weight="share of attention; those of one query sum to 1"),
         ),
     ),
     "circuit": Schema(
         "the folded matrices of a trained model, and the construction's",
         (
-            _text(
-                "estimator",
-                "a trained model, or the explicit construction with the scales of r1, G and the read-out that fit "
-                "it best",
-            ),
-            _text(
-                "matrix",
-                "S1: layer-1 scores by token; r1, r2: score by distance in layers 1 and 2; G: layer-2 scores; "
+            *_text(
+                estimator="a trained model, or the explicit construction with the scales of r1, G and the read-out "
+                "that fit it best",
+                matrix="S1: layer-1 scores by token; r1, r2: score by distance in layers 1 and 2; G: layer-2 scores; "
                 "direct, induction: logits from a position's own features and from those that layer 2 averages",
             ),
-            _integer("row", "from 0; rows of 2K entries are the token block, then the scratch block"),
-            _integer("column", "from 0, likewise; for r1 and r2 the distance"),
-            _number("value", "centred, which changes no prediction"),
+            *_integer(
+                row="from 0; rows of 2K entries are the token block, then the scratch block",
+                column="from 0, likewise; for r1 and r2 the distance",
+            ),
+            *_number(value="centred, which changes no prediction"),
         ),
     ),
     "checks": Schema(
         "numbers that must agree",
         (
-            _text(
-                "check",
-                "martingale: realised KL of the Bayes rule less its posterior mean; exact:…: Monte Carlo less exact "
-                "enumeration; mse: the nested design less the risk design; next_token: the probability given to the "
-                "token that came less what the posterior expects of it; bayes_bound:…: the loss less that of the "
+            *_text(
+                check="martingale: realised KL of the Bayes rule less its posterior mean; exact:…: Monte Carlo less "
+                "exact enumeration; mse: the nested design less the risk design; next_token: the probability given to "
+                "the token that came less what the posterior expects of it; bayes_bound:…: the loss less that of the "
                 "Bayes rule, which can’t be below 0; saw_the_future: there only for an estimator that fails one of "
                 "these two beyond doubt",
             ),
-            _ESTIMATOR,
-            _LENGTH,
-            _number("estimate", "the difference, 0 in expectation (bayes_bound: 0 or more)"),
-            _number("se", "its standard error"),
-            _number("z", "estimate / se: standard normal if all is well (bayes_bound: not far below 0)"),
-            _NOTE,
+            *_ESTIMATOR,
+            *_LENGTH,
+            *_number(
+                estimate="the difference, 0 in expectation (bayes_bound: 0 or more)",
+                se="its standard error",
+                z="estimate / se: standard normal if all is well (bayes_bound: not far below 0)",
+            ),
+            *_NOTE,
         ),
     ),
 }

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 EXACT_METRICS = tuple(
     sorted(
-        (metric.name for metric in METRICS.values() if metric.is_exact),
+        (metric.name for metric in METRICS.values() if metric.expected is not None),
         key=lambda name: list(METRICS).index(METRICS[name].made_of or name),
     )
 )
@@ -168,7 +168,7 @@ def _accumulate(
     )
     for metric in METRICS.values():
         if metric.expected is not None:
-            sums[metric.name][column] += weight @ metric.expected(given)
-    finite = np.isfinite(given.kl)
-    sums["kl_finite_nats"][column] += weight[finite] @ given.kl[finite]
-    finite_weight[column] += weight[finite].sum()
+            value = metric.expected(given)
+            kept = np.isfinite(value) if metric.summary == "finite mean" else slice(None)
+            sums[metric.name][column] += weight[kept] @ value[kept]
+    finite_weight[column] += weight[np.isfinite(given.kl)].sum()

@@ -123,7 +123,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
         by_sequence = {
             metric.name: metric.loss(drawn)
             for metric in METRICS.values()
-            if metric.loss is not None and not (metric.needs_posterior and bayes is None)
+            if metric.summary != "finite mean" and not (metric.needs_posterior and bayes is None)
         }
         chain[estimator.name] = _ChainValues.of(by_sequence)
         if bayes is not None:

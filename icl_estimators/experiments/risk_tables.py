@@ -30,7 +30,7 @@ from icl_estimators.inference import (
     training_variance_intervals,
     two_way_intervals,
 )
-from icl_estimators.metrics import DECOMPOSITION_METRICS, METRICS, Metric, Summary
+from icl_estimators.metrics import DECOMPOSITION_METRICS, METRICS, Metric
 
 __all__ = [
     "NO_POSTERIOR",
@@ -84,7 +84,7 @@ def _recipe_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tu
         runs = [moments.risk[name, metric] for name in names]
         intervals = two_way_intervals(runs, moments.risk[recipe, metric], level=study.level)
         why = _NO_RECIPE_BAND
-        if entry.summary is Summary.SHARE:  # its spread over runs is 0 where no run ever errs: that is no certainty
+        if entry.summary == "share":  # its spread over runs is 0 where no run ever errs: that is no certainty
             nothing = np.full(study.length + 1, np.nan)
             intervals = replace(intervals, se=nothing, low=nothing, high=nothing, notes=("",) * (study.length + 1))
             why = _NO_RECIPE_SHARE
@@ -93,7 +93,7 @@ def _recipe_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tu
 
 def _metric_rows(study: Study, moments: RiskMoments, name: str, entry: Metric) -> Iterator[tuple[Cell, ...]]:
     metric = entry.name
-    if entry.summary is Summary.FINITE_MEAN:
+    if entry.summary == "finite mean":
         finite = mean_ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
         return interval_rows(study, name, metric, finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
     if entry.needs_posterior and not study.exact_posterior:
@@ -107,7 +107,7 @@ def _metric_rows(study: Study, moments: RiskMoments, name: str, entry: Metric) -
             "",
         )
     summary = moments.risk[name, metric]
-    if entry.summary is Summary.SHARE:
+    if entry.summary == "share":
         averaged = np.full(summary.size, name in study.recipes)
         averaged[-1] = study.length > 1 or averaged[-1]
         shares = proportion_intervals(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -177,6 +177,19 @@ class Results:
         return None
 
 
+def _number(cell: str) -> float:
+    return float(cell or "nan")
+
+
+def _boolean(cell: str) -> bool | None:
+    if cell not in ("True", "False", ""):
+        raise ValueError(f"neither True nor False: {cell!r}")
+    return cell == "True" if cell else None
+
+
+_READ: dict[Type, Callable[[str], Any]] = {Type.NUMBER: _number, Type.INTEGER: _number, Type.BOOLEAN: _boolean}
+
+
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries by column."""
     return [{str(column): value for column, value in row.items()} for row in rows.to_dict("records")]
@@ -221,7 +234,7 @@ def read_table(path: Path) -> pd.DataFrame:
             header, *rows = list(csv.reader(file)) or [[]]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-    wanted = {column.name: column.type for column in SCHEMAS[path.stem].columns}
+    wanted = {column.name: _READ.get(column.type, str) for column in SCHEMAS[path.stem].columns}
     missing = [column for column in wanted if column not in header]
     if missing:
         raise InputError(f"{path} has no column {missing[0]}: it is not a {path.name} of this version")
@@ -230,7 +243,7 @@ def read_table(path: Path) -> pd.DataFrame:
             raise InputError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
     cells = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
     try:
-        columns = {name: [wanted.get(name, Type.TEXT).read(cell) for cell in column] for name, column in cells.items()}
+        columns = {name: list(map(wanted.get(name, str), column)) for name, column in cells.items()}
     except ValueError as error:
         raise InputError(f"cannot read {path}: {error}") from None
     return pd.DataFrame(columns)

@@ -19,7 +19,7 @@ from icl_estimators.inference import mean_intervals, ratio_intervals, zero_mean_
 from icl_estimators.metrics import METRICS
 from icl_estimators.sources import ChainLaw, Sample, sample_chains
 
-LOSSES = [metric.name for metric in METRICS.values() if metric.loss is not None]
+LOSSES = [metric.name for metric in METRICS.values() if metric.summary != "finite mean"]
 
 
 def study(rules: Iterable[str], **options: Any) -> Study:

@@ -34,6 +34,17 @@ def test_numbers_are_exact(tmp_path: Path, value: float) -> None:
     np.testing.assert_array_equal(read_table(tmp_path / "circuit.csv")["value"], [value])
 
 
+def test_booleans_are_read_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    header, rest = SCHEMAS["pairs"].names, ["b", "a", "kl_nats", *"00001"]
+    lines = [",".join([*rest, cell, ""]) for cell in ("True", "False", "")]
+    path.write_text("\n".join([",".join(header), *lines, ""]), encoding="utf-8")
+    assert read_table(path)["tied"].tolist() == [True, False, None]
+    path.write_text(path.read_text("utf-8").replace("True", "yes"), encoding="utf-8")
+    with pytest.raises(InputError, match="neither True nor False: 'yes'"):
+        read_table(path)
+
+
 def test_a_table_without_rows_keeps_its_columns(tmp_path: Path) -> None:
     Table.of("checks", []).write(tmp_path / "checks.csv")
     assert list(read_table(tmp_path / "checks.csv")) == list(SCHEMAS["checks"].names)
