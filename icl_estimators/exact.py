@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     from icl_estimators.experiments.exact import EXACT_METRICS, check_exact_budget, exact_risk
     from icl_estimators.experiments.tuning import gamma_tuner
+    from icl_estimators.metrics import METRICS
     from icl_estimators.sources import ChainLaw
 
     law = ChainLaw(options.states, options.concentration)
@@ -79,25 +80,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     )
     print(f"\nEvery metric at n = {n_last}")
-    names = {
-        "kl_nats": "KL",
-        "p_infinite": "P(KL=inf)",
-        "kl_finite_nats": "KL if finite",
-        "regret_nats": "regret",
-        "total_variation": "TV",
-        "squared_error": "sq. error",
-        "log_loss_nats": "log loss",
-    }
+    columns = [METRICS[metric] for metric in EXACT_METRICS]
     print(
         text_table(
-            ["estimator", *names.values()],
-            [[r.estimator, *(number(r.metrics[metric][-1]) for metric in names)] for r in results],
+            ["estimator", *(column.title for column in columns)],
+            [[r.estimator, *(number(r.metrics[column.name][-1]) for column in columns)] for r in results],
         )
     )
-    print(
-        "\nKL, regret (KL above the Bayes rule's) and log loss in nats; KL if finite: its mean where it is finite;"
-        "\nTV: ½ Σ|p − q|; sq. error: Σ (p − q)²."
-    )
+    print()
+    for column in columns:
+        unit = f", {column.unit}" if column.unit else ""
+        print(f"{column.title}{unit}: {column.meaning}")
     record = gamma_record(estimators)
     used = gamma_text(record["default_gamma"], record["tuned_gamma"])
     if used:

@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 
 from icl_estimators.engine.executors import one_thread
-from icl_estimators.engine.tables import COLUMNS
 from icl_estimators.evaluate import main
 from icl_estimators.experiments import compare as module_of_compare
 from icl_estimators.experiments.compare import compare
 from icl_estimators.resources import shipped_checkpoint
+from icl_estimators.schemas import SCHEMAS
 
 Refused = Callable[..., str]
 Python = Callable[..., subprocess.CompletedProcess[str]]
@@ -147,7 +147,7 @@ def test_its_tables_are_those_of_the_python_face(tmp_path: Path) -> None:
         if path.suffix == ".csv":
             assert path.read_bytes() == (tmp_path / path.name).read_bytes()
             header = path.read_text(encoding="utf-8").split("\n", 1)[0]
-            assert header == ",".join(COLUMNS[path.stem])
+            assert header == ",".join(SCHEMAS[path.stem].names)
 
 
 def test_the_record_is_complete(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from icl_estimators.engine.folder import save_tables
-from icl_estimators.engine.tables import COLUMNS
 from icl_estimators.locking import sole_writer
 from icl_estimators.report import main as report
+from icl_estimators.schemas import SCHEMAS
 from icl_estimators.smoothing import main as smoothing
 from icl_estimators.train import main as train
 from icl_estimators.validation import InputError
@@ -112,7 +112,7 @@ def test_every_command_that_writes_respects_it(held: Path, refused, tmp_path: Pa
     assert "another process is writing to" in refused(smoothing, *small)
     options = '{"options": {"estimators": ["add-one"], "length": 3, "level": 0.95}}'
     (held / "run.json").write_text(options, encoding="utf-8")
-    (held / "risk.csv").write_text(",".join(COLUMNS["risk"]) + "\n", encoding="utf-8")
+    (held / "risk.csv").write_text(",".join(SCHEMAS["risk"].names) + "\n", encoding="utf-8")
     assert "another process is writing to" in refused(report, str(held), "--html")
     process = hold(tmp_path / "runs", "k3-seed1")
     arguments = ["--steps", "1", "--batch", "1", "--length", "4", "--out", str(tmp_path / "runs"), "--force"]

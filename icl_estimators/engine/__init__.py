@@ -20,7 +20,6 @@ from icl_estimators.engine.folder import (
     write_json,
 )
 from icl_estimators.engine.tables import (
-    COLUMNS,
     Cell,
     Table,
 )
@@ -28,7 +27,6 @@ from icl_estimators.engine.tables import (
 __all__ = [
     "ATTEMPTS",
     "BlockStore",
-    "COLUMNS",
     "Cell",
     "Crew",
     "InProcess",

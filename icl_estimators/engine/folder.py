@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from icl_estimators.engine.same_study import differences
-from icl_estimators.engine.tables import COLUMNS, Table
+from icl_estimators.engine.tables import Table
 from icl_estimators.files import require_writable, write_whole
 from icl_estimators.locking import sole_writer
 from icl_estimators.provenance import THERE
+from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
 
 __all__ = ["check_folder", "save_tables", "write_json"]
@@ -36,7 +37,7 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
     """
     require_writable(folder)
     record = folder / "run.json"
-    for path in (record, *(folder / f"{name}.csv" for name in COLUMNS)):
+    for path in (record, *(folder / f"{name}.csv" for name in SCHEMAS)):
         if path.is_dir():
             raise InputError(f"{path} is a folder, where a file is to be written: name another folder with --out")
     if force:
@@ -59,7 +60,7 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
             f"{folder} holds the results of another study ({_listed(differs)}): name another folder with --out, or "
             "overwrite it with --force"
         )
-    present = [name for name in COLUMNS if (folder / f"{name}.csv").exists()]
+    present = [name for name in SCHEMAS if (folder / f"{name}.csv").exists()]
     if present:
         raise InputError(
             f"{folder} holds {present[0]}.csv of an unknown study: name another folder with --out, or overwrite "
@@ -89,7 +90,7 @@ def _save(folder: Path, tables: dict[str, Table], run: dict[str, Any], force: bo
         for table, path in zip(tables.values(), paths, strict=True):
             table.write(together.enter_context(write_whole(path)))
         write_json(record, run)
-    for name in COLUMNS:
+    for name in SCHEMAS:
         if name not in tables:
             (folder / f"{name}.csv").unlink(missing_ok=True)
     return [*paths, folder / "run.json"]

@@ -10,74 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icl_estimators.files import write_whole
+from icl_estimators.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "Cell", "Table"]
+__all__ = ["Cell", "Table"]
 
 Cell = str | float | int | bool | None
-
-_INTERVAL = ("se", "ci_low", "ci_high")
-_BAND = (*_INTERVAL, "band_low", "band_high")
-
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "risk": ("estimator", "context_length", "metric", "estimate", *_BAND, "n_chains", "n_sequences", "note"),
-    "decomposition": (
-        "estimator",
-        "context_length",
-        "metric",
-        "estimate",
-        *_BAND,
-        "n_chains",
-        "n_sequences",
-        "note",
-    ),
-    "signed_bias": (
-        "estimator",
-        "context_length",
-        "bin_low",
-        "bin_high",
-        "estimate",
-        *_INTERVAL,
-        "n_chains",
-        "note",
-    ),
-    "differences": (
-        "estimator",
-        "reference",
-        "context_length",
-        "metric",
-        "difference",
-        *_INTERVAL,
-        "correlation",
-        "variance_reduction",
-        "rao_blackwell_factor",
-        "note",
-    ),
-    "pairs": ("estimator", "other", "metric", "difference", *_INTERVAL, "p_simultaneous", "tied", "note"),
-    "smoothing": (
-        "estimator",
-        "by",
-        "value",
-        "family",
-        "parameter",
-        "estimate",
-        *_INTERVAL,
-        "residual_kl_nats",
-        "residual_kl_heldout_nats",
-        "explained",
-        "identified",
-        "boundary",
-        "note",
-    ),
-    "interventions": ("intervention", "visits", "quantity", "estimate", "difference", *_INTERVAL, "note"),
-    "attention": ("estimator", "context_length", "quantity", "estimate", *_INTERVAL, "note"),
-    "attention_example": ("estimator", "layer", "query", "key", "query_token", "key_token", "weight"),
-    "circuit": ("estimator", "matrix", "row", "column", "value"),
-    "checks": ("check", "estimator", "context_length", "estimate", "se", "z", "note"),
-}
-"""The tables of an evaluation and their columns."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +36,8 @@ class Table:
 
     @classmethod
     def of(cls, name: str, rows: Iterable[Sequence[Cell]]) -> Table:
-        """Return a table of :data:`COLUMNS`; every row must fill its columns."""
-        columns = COLUMNS[name]
+        """Return a table of :data:`icl_estimators.schemas.SCHEMAS`; every row must fill its columns."""
+        columns = SCHEMAS[name].names
         filled = tuple(tuple(row) for row in rows)
         for row in filled:
             if len(row) != len(columns):

@@ -17,6 +17,7 @@ from icl_estimators.experiments.attention_quantities import (
 )
 from icl_estimators.experiments.study import UNIT, Study
 from icl_estimators.inference import Intervals, Moments, mean_intervals, merge_in_order, two_way_intervals, with_mean
+from icl_estimators.metrics import ATTENTION_QUANTITIES
 
 __all__ = ["EXAMPLE_TOKENS", "HasAttention", "attention_example_table", "attention_table"]
 
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 ATTENTION_CHAINS = 2000
 _BATCH_WEIGHTS = 2**22  # of one layer that are held at once
 EXAMPLE_TOKENS = 24
-QUANTITIES = ("previous_token_mass", "self_mass", "match_mass", "match_mass_chance")
+QUANTITIES = tuple(ATTENTION_QUANTITIES)
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from icl_estimators.experiments.risk_tables import NO_POSTERIOR, context_labels
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Check, agreement_check, zero_mean_check
 from icl_estimators.inference.intervals.mean import t_quantile
+from icl_estimators.metrics import METRICS
 
 __all__ = ["SAW_THE_FUTURE", "check_table", "exact_length", "exact_risks"]
 
@@ -26,7 +27,6 @@ _ROUNDING = 1e-13
 _STILL = "no z: the value does not vary"
 
 _EXACT_PREFIXES = 7000  # 8 tokens at K = 3, 12 at K = 2
-_EXACT_METRICS = ("kl_nats", "regret_nats", "p_infinite")
 
 
 def exact_length(n_states: int, length: int) -> int:
@@ -99,7 +99,7 @@ def _rows(check: str, name: str, labels: list[Cell], result: Check) -> Iterator[
 
 
 def _exact_rows(risk: RiskMoments, name: str, exact: ExactRisk) -> Iterator[tuple[Cell, ...]]:
-    for metric in _EXACT_METRICS:
+    for metric in (entry.name for entry in METRICS.values() if entry.checked):
         moments = risk.risk[name, metric]
         for n in range(len(exact.metrics[metric])):
             truth, mean, se = exact.metrics[metric][n], moments.mean[n], moments.standard_error[n]

@@ -20,20 +20,9 @@ from icl_estimators.inference import (
 )
 from icl_estimators.inference.trees import Summary
 
-__all__ = ["DECOMPOSITION_METRICS", "DecompositionMoments", "decomposition_block"]
+__all__ = ["DecompositionMoments", "decomposition_block"]
 
 Array = NDArray[np.float64]
-
-DECOMPOSITION_METRICS = (
-    "bias_squared",
-    "variance",
-    "training_variance",
-    "mse",
-    "split_weight",
-    "kl_bias_nats",
-    "kl_variance_nats",
-)
-"""`training_variance` only for the mean over several checkpoints; its KL parts are the means of those of each."""
 
 _RUN_METRICS = ("bias_squared", "training_variance")
 
@@ -45,7 +34,8 @@ class DecompositionMoments(Summary):
     Attributes
     ----------
     parts : dict of (estimator, metric) to Moments
-        Of per-chain values, with covariances.
+        Of per-chain values, with covariances. `training_variance` only for the mean over several checkpoints, whose
+        KL parts are the means of those of each.
     tallies : dict of estimator to CellTally
         Cells used, and those where a zero makes the KL parts undefined (in the run that has most, for a recipe).
     runs : dict of (training run, metric) to Moments

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.divergences import kl_divergence, squared_error
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.prediction import ask
+from icl_estimators.metrics import METRICS, GivenPrefix
 from icl_estimators.sources import ChainLaw, Posterior, Source, all_prefixes, check_prefix_budget
 from icl_estimators.validation import InputError
 
@@ -22,16 +22,13 @@ __all__ = ["EXACT_METRICS", "ExactRisk", "check_exact_budget", "exact_risk"]
 
 Array = NDArray[np.float64]
 
-EXACT_METRICS = (
-    "kl_nats",
-    "kl_finite_nats",
-    "p_infinite",
-    "regret_nats",
-    "total_variation",
-    "squared_error",
-    "log_loss_nats",
+EXACT_METRICS = tuple(
+    sorted(
+        (metric.name for metric in METRICS.values() if metric.expected is not None),
+        key=lambda name: list(METRICS).index(METRICS[name].made_of or name),
+    )
 )
-"""The metrics that have a closed form given a prefix."""
+"""The metrics that have a closed form given a prefix, each followed by those that are made of its values."""
 
 MOST_STATES = 1000  # a prefix has K × K counts, whatever its length
 
@@ -155,21 +152,10 @@ def _accumulate(
     prediction: Array,
     posterior: Posterior,
 ) -> None:
-    q = posterior.predictive
-    divergence = kl_divergence(q, prediction)
-    kl = posterior.kl_floor + divergence
-    finite = np.isfinite(kl)
-    with np.errstate(divide="ignore"):
-        log_loss = -(q * np.log(prediction)).sum(axis=-1)  # q_w > 0 always
-    values = {
-        "kl_nats": kl,
-        "p_infinite": ~finite,
-        "regret_nats": divergence,
-        "total_variation": posterior.total_variation(prediction),
-        "squared_error": squared_error(q, prediction) + posterior.variance,
-        "log_loss_nats": log_loss,
-    }
-    for metric, value in values.items():
-        sums[metric][column] += weight @ value
-    sums["kl_finite_nats"][column] += weight[finite] @ kl[finite]
-    finite_weight[column] += weight[finite].sum()
+    given = GivenPrefix(prediction, posterior)
+    for metric in METRICS.values():
+        if metric.expected is not None:
+            value = metric.expected(given)
+            kept = np.isfinite(value) if metric.summary == "finite mean" else slice(None)
+            sums[metric.name][column] += weight[kept] @ value[kept]
+    finite_weight[column] += weight[np.isfinite(given.kl)].sum()

@@ -107,7 +107,7 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
         """Return statistics and regret, both averaged over training runs."""
         runs, regrets = [], []
         for rule in changed:
-            predictions = predict(rule, tokens, chains, study.sequences_per_chain).reshape(shape)
+            predictions = predict(rule, tokens, chains, study.sequences_per_chain)
             laws = Laws.of(predictions)
             runs.append({(by, v): s for by, found in groups.items() for v, s in found.statistics(laws).items()})
             if bayes is not None:

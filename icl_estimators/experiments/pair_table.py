@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.experiments.risk import PAIR_METRICS, POSTERIOR_METRICS, RiskMoments
+from icl_estimators.experiments.risk import RiskMoments
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import PairComparisons, pairs_of_moments
+from icl_estimators.metrics import METRICS
 
 __all__ = ["pair_rows", "pair_table"]
 
@@ -21,12 +22,12 @@ def pair_table(study: Study, moments: RiskMoments) -> Table:
     """Return pairs.csv of a study: all pairs of the rows `mean`, simultaneous over the pairs of a metric."""
     rows: list[tuple[Cell, ...]] = []
     names = sorted(study.names)  # the order of the moments
-    for metric in PAIR_METRICS:
+    for metric, entry in METRICS.items():
         if metric in moments.pairs:
             pairs = pairs_of_moments(moments.pairs[metric], level=study.level)
             means = moments.pairs[metric].values.mean
             rows += pair_rows(names, metric, means, pairs, order=study.names)
-        elif metric in POSTERIOR_METRICS:
+        elif entry.paired and entry.needs_posterior:
             rows += [
                 (second, first, metric, *(np.nan,) * 5, "", NO_POSTERIOR)
                 for first, second in combinations(study.names, 2)

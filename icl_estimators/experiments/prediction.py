@@ -35,7 +35,7 @@ def predict(
 
     Returns
     -------
-    ndarray of float64, shape (R·S, T, K)
+    ndarray of float64, shape (R, S, T, K)
 
     Raises
     ------
@@ -50,7 +50,8 @@ def predict(
         culprit = _first_failing(estimator, given, sequences_per_chain)
         return f"chains {chains[0]} to {chains[-1]}" if culprit is None else f"chain {chains[culprit]}"
 
-    return ask(estimator, tokens, place=place, where=where)
+    found = ask(estimator, tokens, place=place, where=where)
+    return found.reshape(len(chains), sequences_per_chain, *found.shape[1:])
 
 
 def ask(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, sum_states, total_variation
+from icl_estimators.divergences import kl_divergence, log_loss, sum_states
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
@@ -17,40 +17,20 @@ from icl_estimators.inference import (
     PairMoments,
     PairwiseMoments,
     RatioMoments,
-    chain_values,
     merge_in_order,
     signed_bias_moments,
     with_mean,
 )
 from icl_estimators.inference.trees import Summary
+from icl_estimators.metrics import METRICS, Drawn
 from icl_estimators.pseudo_counts.streaming import SmoothingMoments, SmoothingPrefixes, SmoothingSums
 from icl_estimators.sources import transition_counts
 
-__all__ = ["PAIR_METRICS", "POSTERIOR_METRICS", "RISK_METRICS", "RiskMoments", "risk_block"]
+__all__ = ["RiskMoments", "risk_block"]
 
 Array = NDArray[np.float64]
 
-POSTERIOR_METRICS = ("kl_rb_nats", "regret_nats")
-"""Metrics that integrate the chain out; they need its exact posterior."""
-
-RISK_METRICS = (
-    "kl_nats",
-    "kl_rb_nats",
-    "regret_nats",
-    "p_infinite",
-    "total_variation",
-    "squared_error",
-    "hellinger",
-    "log_loss_nats",
-)
-"""Metrics that are a mean over sequences; `kl_finite_nats`, a ratio, is kept apart."""
-
-PAIR_METRICS = tuple(metric for metric in RISK_METRICS if metric not in ("kl_rb_nats", "p_infinite"))
-"""Metrics whose means over context lengths are compared pair by pair; differences of `kl_rb_nats` are regret's."""
-
 _EVERY_VISIT_UP_TO = 20  # beyond, some numbers of visits stand for all: the summaries stay small
-
-_WITHOUT_BAND = ("p_infinite",)  # so that their covariances are not needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +46,7 @@ class RiskMoments(Summary):
     finite : dict of estimator to MeanRatioMoments
         Of the sum of finite KL over the count of finite KL; context lengths 1 … T.
     differences : dict of (estimator, metric) to PairMoments
-        The estimator against the reference, `p_infinite` left out.
+        The estimator against the reference.
     pairs : dict of metric to PairwiseMoments
         Of the mean over context lengths of all estimators, their names sorted; empty if there is one only.
     signed_bias : dict of estimator to RatioMoments
@@ -110,15 +90,17 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     )
     # An entry of a Dirichlet row is above 0 even where its double is not (α < 0.02): a predicted 0 is infinitely wrong.
     above_zero = np.maximum(sample.transition, np.nextafter(0.0, 1.0))
-    tokens, truth, targets = sample.inputs, replace(sample, transition=above_zero).truth, sample.targets
-    counts = transition_counts(tokens, study.n_states)
+    n_chains = len(chains)
+    shape = (n_chains, study.sequences_per_chain, study.length)
+    tokens, targets = sample.inputs, sample.targets.reshape(shape)
+    truth = replace(sample, transition=above_zero).truth.reshape(*shape, study.n_states)
+    counts = transition_counts(tokens, study.n_states).reshape(truth.shape)
     bayes = floor = None
     of_bayes: dict[str, Array] = {}
     posterior = study.source.posterior(tokens)
     if posterior is not None:
-        bayes, floor = posterior.predictive, posterior.kl_floor
+        bayes, floor = posterior.predictive.reshape(truth.shape), posterior.kl_floor.reshape(shape)
         of_bayes = {"kl_nats": kl_divergence(truth, bayes), "log_loss_nats": log_loss(bayes, targets)}
-    n_chains = len(chains)
     units = study.units(n_chains)
     visits = study.source.visits(sample)
     cells = [Cells.of(sample.states[unit], sample.transition[unit], visits[unit]) for unit in units]
@@ -126,32 +108,32 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     bias: dict[str, list[RatioMoments]] = {}
     smoothing: dict[str, SmoothingSums] = {}
     foresight: dict[tuple[str, str], Array] = {}
-    prefixes = SmoothingPrefixes(
-        counts.reshape(n_chains, study.sequences_per_chain, *counts.shape[1:]),
-        ["visits"],
-        every_up_to=_EVERY_VISIT_UP_TO,
-    )
+    prefixes = SmoothingPrefixes(counts, ["visits"], every_up_to=_EVERY_VISIT_UP_TO)
     for estimator in study.estimators:
-        predictions = predict(estimator, tokens, chains, study.sequences_per_chain)
-        by_sequence = _losses(predictions, truth, targets, bayes, floor)
-        chain[estimator.name] = _ChainValues.of(by_sequence, n_chains)
+        predictions = predict(estimator, sample.inputs, chains, study.sequences_per_chain)
+        drawn = Drawn(predictions, truth, targets, bayes, floor)
+        by_sequence = {
+            metric.name: metric.loss(drawn)
+            for metric in METRICS.values()
+            if metric.summary != "finite mean" and not (metric.needs_posterior and bayes is None)
+        }
+        chain[estimator.name] = _ChainValues.of(by_sequence)
         if bayes is not None:
             seen = np.take_along_axis(predictions, targets[..., None], axis=-1)[..., 0]
             excess = {metric: by_sequence[metric] - loss for metric, loss in of_bayes.items()}
             excess["next_token"] = seen - sum_states(bayes * predictions)
             for measure, values in excess.items():
-                foresight[estimator.name, measure] = with_mean(chain_values(values, n_chains))
-        by_chain = predictions.reshape(n_chains, study.sequences_per_chain, *predictions.shape[1:])
+                foresight[estimator.name, measure] = with_mean(values.mean(axis=1))
         bias[estimator.name] = [
-            signed_bias_moments(cell, by_chain[unit]) for cell, unit in zip(cells, units, strict=True)
+            signed_bias_moments(cell, predictions[unit]) for cell, unit in zip(cells, units, strict=True)
         ]
-        smoothing[estimator.name] = prefixes.sums(by_chain)
+        smoothing[estimator.name] = prefixes.sums(predictions)
     for recipe, runs in study.recipes.items():
         chain[recipe] = _ChainValues.average([chain[name] for name in runs])
         smoothing[recipe] = SmoothingSums.average([smoothing[name] for name in runs])
     martingale = None
     if bayes is not None and floor is not None:
-        martingale = with_mean(chain_values(of_bayes["kl_nats"] - floor, n_chains))
+        martingale = with_mean((of_bayes["kl_nats"] - floor).mean(axis=1))
     smoothing_moments = {
         name: sums.moments(units, study.chains // 2 - chains.start) for name, sums in smoothing.items()
     }
@@ -181,12 +163,13 @@ class _ChainValues:
     finite_count: Array
 
     @classmethod
-    def of(cls, losses: dict[str, Array], n_chains: int) -> _ChainValues:
+    def of(cls, losses: dict[str, Array]) -> _ChainValues:
+        """Average over the sequences of a chain; losses have shape (R, S, T)."""
         finite = np.isfinite(losses["kl_nats"])
         return cls(
-            {metric: with_mean(chain_values(loss, n_chains)) for metric, loss in losses.items()},
-            chain_values(np.where(finite, losses["kl_nats"], 0.0), n_chains),
-            chain_values(finite.astype(np.float64), n_chains),
+            {metric: with_mean(loss.mean(axis=1)) for metric, loss in losses.items()},
+            np.where(finite, losses["kl_nats"], 0.0).mean(axis=1),
+            finite.astype(np.float64).mean(axis=1),
         )
 
     @classmethod
@@ -197,25 +180,6 @@ class _ChainValues:
             np.mean([run.finite_sum for run in runs], axis=0),
             np.mean([run.finite_count for run in runs], axis=0),
         )
-
-
-def _losses(
-    predictions: Array, truth: Array, targets: NDArray[np.int64], bayes: Array | None, floor: Array | None
-) -> dict[str, Array]:
-    """Return each metric's value for each sequence and context length, shape (N, T)."""
-    kl = kl_divergence(truth, predictions)
-    losses = {
-        "kl_nats": kl,
-        "p_infinite": np.isinf(kl).astype(np.float64),
-        "total_variation": total_variation(truth, predictions),
-        "squared_error": squared_error(truth, predictions),
-        "hellinger": hellinger(truth, predictions),
-        "log_loss_nats": log_loss(predictions, targets),
-    }
-    if bayes is not None and floor is not None:
-        losses["regret_nats"] = kl_divergence(bayes, predictions)
-        losses["kl_rb_nats"] = floor + losses["regret_nats"]
-    return {metric: losses[metric] for metric in RISK_METRICS if metric in losses}
 
 
 def _summary(
@@ -229,7 +193,7 @@ def _summary(
 ) -> RiskMoments:
     return RiskMoments(
         risk={
-            (name, metric): Moments.of(values[unit], full=metric not in _WITHOUT_BAND)
+            (name, metric): Moments.of(values[unit], full=METRICS[metric].has_band)
             for name, of_name in chain.items()
             for metric, values in of_name.metrics.items()
         },
@@ -242,14 +206,14 @@ def _summary(
             for name, of_name in chain.items()
             if name != reference
             for metric, values in of_name.metrics.items()
-            if metric != "p_infinite"
+            if METRICS[metric].differenced
         },
         pairs={
             metric: PairwiseMoments.of(
                 np.stack([chain[name].metrics[metric][unit, -1] for name in sorted(chain)], axis=1)
             )
-            for metric in PAIR_METRICS
-            if len(chain) > 1 and metric in chain[reference].metrics
+            for metric in chain[reference].metrics
+            if len(chain) > 1 and METRICS[metric].paired
         },
         signed_bias=signed_bias,
         smoothing=smoothing,

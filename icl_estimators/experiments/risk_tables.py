@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, DecompositionMoments
-from icl_estimators.experiments.risk import POSTERIOR_METRICS, RISK_METRICS, RiskMoments
+from icl_estimators.experiments.decomposition import DecompositionMoments
+from icl_estimators.experiments.risk import RiskMoments
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     BIN_EDGES,
@@ -30,6 +30,7 @@ from icl_estimators.inference import (
     training_variance_intervals,
     two_way_intervals,
 )
+from icl_estimators.metrics import DECOMPOSITION_METRICS, METRICS, Metric
 
 __all__ = [
     "NO_POSTERIOR",
@@ -67,11 +68,8 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
     """Return risk.csv: per estimator, metric and context length, and averaged over context lengths (`mean`)."""
     rows: list[tuple[Cell, ...]] = []
     for name in study.names:
-        for metric in RISK_METRICS:
+        for metric in METRICS.values():
             rows += _metric_rows(study, moments, name, metric)
-            if metric == "kl_nats":
-                finite = mean_ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
-                rows += interval_rows(study, name, "kl_finite_nats", finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
         if name in study.recipes:
             rows += _recipe_rows(study, moments, name)
     return Table.of("risk", rows)
@@ -80,21 +78,25 @@ def risk_table(study: Study, moments: RiskMoments) -> Table:
 def _recipe_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of `transformer:recipe`: the mean over training runs, with runs and chains both as samples."""
     names = study.recipes[recipe]
-    for metric in RISK_METRICS:
+    for metric, entry in METRICS.items():
         if (recipe, metric) not in moments.risk:
             continue
         runs = [moments.risk[name, metric] for name in names]
         intervals = two_way_intervals(runs, moments.risk[recipe, metric], level=study.level)
         why = _NO_RECIPE_BAND
-        if metric == "p_infinite":  # its spread over runs is 0 where no run ever errs: that is no certainty
+        if entry.summary == "share":  # its spread over runs is 0 where no run ever errs: that is no certainty
             nothing = np.full(study.length + 1, np.nan)
             intervals = replace(intervals, se=nothing, low=nothing, high=nothing, notes=("",) * (study.length + 1))
             why = _NO_RECIPE_SHARE
         yield from interval_rows(study, f"{recipe}:recipe", metric, intervals, why)
 
 
-def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> Iterator[tuple[Cell, ...]]:
-    if metric in POSTERIOR_METRICS and not study.exact_posterior:
+def _metric_rows(study: Study, moments: RiskMoments, name: str, entry: Metric) -> Iterator[tuple[Cell, ...]]:
+    metric = entry.name
+    if entry.summary == "finite mean":
+        finite = mean_ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
+        return interval_rows(study, name, metric, finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
+    if entry.needs_posterior and not study.exact_posterior:
         size = study.length + 1
         nothing = np.full(size, np.nan)
         return interval_rows(
@@ -105,7 +107,7 @@ def _metric_rows(study: Study, moments: RiskMoments, name: str, metric: str) -> 
             "",
         )
     summary = moments.risk[name, metric]
-    if metric == "p_infinite":
+    if entry.summary == "share":
         averaged = np.full(summary.size, name in study.recipes)
         averaged[-1] = study.length > 1 or averaged[-1]
         shares = proportion_intervals(
@@ -169,10 +171,10 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)
     for name in study.names:
-        for metric in RISK_METRICS:
+        for metric, entry in METRICS.items():
             key = (name, metric)
             if key not in moments.differences:
-                if metric in POSTERIOR_METRICS and name != study.reference:
+                if entry.needs_posterior and name != study.reference:
                     rows += [(*_head(study, name, label, metric), *(np.nan,) * 7, NO_POSTERIOR) for label in labels]
                 continue
             result = paired_differences(moments.differences[key], level=study.level)
@@ -202,7 +204,7 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
 def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of `<recipe>:recipe` less the reference."""
     names = study.recipes[recipe]
-    for metric in RISK_METRICS:
+    for metric in METRICS:
         if (recipe, metric) not in moments.differences:
             continue
         pair = moments.differences[recipe, metric]

@@ -427,4 +427,4 @@ class _Drawn:
 
     def ask(self, estimator: Estimator) -> Any:
         """Return checked predictions, shape (R, S, T, K)."""
-        return predict(estimator, self.tokens, self.chains, self.study.sequences_per_chain).reshape(self.shape)
+        return predict(estimator, self.tokens, self.chains, self.study.sequences_per_chain)

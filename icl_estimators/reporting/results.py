@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, TEXT_COLUMNS
+from icl_estimators.schemas import SCHEMAS, Type
 from icl_estimators.ties import Pairs
 from icl_estimators.validation import InputError
 
@@ -30,7 +30,7 @@ class Results:
     Attributes
     ----------
     tables : mapping of str to DataFrame
-        By file stem; only those that the folder has. Label columns are text, the others float64.
+        By file stem; only those that the folder has, with the cells that :func:`read_table` makes.
     run : dict
         run.json.
     """
@@ -179,6 +179,19 @@ class Results:
         return None
 
 
+def _number(cell: str) -> float:
+    return float(cell or "nan")
+
+
+def _boolean(cell: str) -> bool | None:
+    if cell not in ("True", "False", ""):
+        raise ValueError(f"neither True nor False: {cell!r}")
+    return cell == "True" if cell else None
+
+
+_READ: dict[Type, Callable[[str], Any]] = {Type.NUMBER: _number, Type.INTEGER: _number, Type.BOOLEAN: _boolean}
+
+
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries by column."""
     return [{str(column): value for column, value in row.items()} for row in rows.to_dict("records")]
@@ -203,12 +216,15 @@ def read_results(folder: Path) -> Results:
         run["options"]["length"], run["options"]["level"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{record} is not the record of a study ({type(error).__name__}: {error})") from None
-    paths = [folder / f"{name}.csv" for name in COLUMN_DEFINITIONS]
+    paths = [folder / f"{name}.csv" for name in SCHEMAS]
     return Results({path.stem: read_table(path) for path in paths if path.is_file()}, run)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read one table exactly: labels as text, whatever they look like; numbers to the last bit; empty is NaN.
+    """Read one table exactly, each column by the type that its schema gives it.
+
+    Text and context lengths stay as they are, whatever they look like. Numbers and integers are float64, to the last
+    bit, and NaN where they are empty. Booleans are True, False or None. A column that the schema lacks is text.
 
     Raises
     ------
@@ -220,8 +236,7 @@ def read_table(path: Path) -> pd.DataFrame:
             header, *rows = list(csv.reader(file)) or [[]]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-    wanted = COLUMN_DEFINITIONS[path.stem]
-    numbers = wanted.keys() - TEXT_COLUMNS
+    wanted = {column.name: _READ.get(column.type, str) for column in SCHEMAS[path.stem].columns}
     missing = [column for column in wanted if column not in header]
     if missing:
         raise InputError(f"{path} has no column {missing[0]}: it is not a {path.name} of this version")
@@ -230,10 +245,7 @@ def read_table(path: Path) -> pd.DataFrame:
             raise InputError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
     cells = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
     try:
-        columns = {
-            name: list(column) if name not in numbers else [float(cell) if cell else math.nan for cell in column]
-            for name, column in cells.items()
-        }
+        columns = {name: list(map(wanted.get(name, str), column)) for name, column in cells.items()}
     except ValueError as error:
         raise InputError(f"cannot read {path}: {error}") from None
     return pd.DataFrame(columns)

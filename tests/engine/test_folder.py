@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from icl_estimators.engine.folder import check_folder, save_tables, write_json
-from icl_estimators.engine.tables import COLUMNS, Table
+from icl_estimators.engine.tables import Table
+from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
 
 RUN = {"options": {"seed": 0, "level": 0.95, "estimators": ["bigram"]}, "wall_time_s": 1.0}
@@ -111,7 +112,7 @@ def test_a_folder_that_cannot_be_made_or_written_to_is_found_before(tmp_path: Pa
 def test_a_fault_on_the_way_leaves_the_earlier_study_as_it_was(tmp_path: Path) -> None:
     save_tables(tmp_path, TABLES, RUN)
     before = contents(tmp_path)
-    bad = {"circuit": TABLES["circuit"], "checks": Table(COLUMNS["checks"], (("\ud800",) * 7,))}
+    bad = {"circuit": TABLES["circuit"], "checks": Table(SCHEMAS["checks"].names, (("\ud800",) * 7,))}
     with pytest.raises(UnicodeEncodeError):
         save_tables(tmp_path, bad, with_options(seed=1), force=True)
     with pytest.raises(TypeError, match="not JSON serializable"):

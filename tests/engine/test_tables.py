@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_estimators.engine.tables import COLUMNS, Table
+from icl_estimators.engine.tables import Table
 from icl_estimators.experiments.compare import Comparison
+from icl_estimators.schemas import SCHEMAS, Type
 
 CONTRACT = {
     "risk": "estimator, context_length, metric, estimate, se, ci_low, ci_high, band_low, band_high, n_chains, "
@@ -31,7 +32,7 @@ CONTRACT = {
 
 
 def test_columns_are_what_people_script_against() -> None:
-    assert {name: ", ".join(columns) for name, columns in COLUMNS.items()} == CONTRACT
+    assert {name: ", ".join(schema.names) for name, schema in SCHEMAS.items()} == CONTRACT
 
 
 def test_a_row_must_fill_its_columns() -> None:
@@ -93,7 +94,7 @@ def test_the_folder_of_a_study_reads_back_as_its_frames(small: Comparison, tmp_p
         if path.suffix != ".csv":
             continue
         frame, read = getattr(small, path.stem), pd.read_csv(path, keep_default_na=False, na_values={"": []})
-        assert list(read.columns) == list(COLUMNS[path.stem])
+        assert list(read.columns) == list(SCHEMAS[path.stem].names)
         text = path.read_text(encoding="utf-8")
         assert "nan" not in text.lower().replace("nan,", "").split("\n")[0]
         for column in frame.columns:
@@ -105,6 +106,22 @@ def test_the_folder_of_a_study_reads_back_as_its_frames(small: Comparison, tmp_p
         with path.open(encoding="utf-8", newline="") as file:
             cells = [cell for row in csv.reader(file) for cell in row]
         assert not {"nan", "NaN", "-0.0", "-inf", "np.float64(0.0)"} & set(cells)
+
+
+def fits(cell: object, kind: Type) -> bool:
+    if kind is Type.CONTEXT_LENGTH:
+        return cell == "mean" or (isinstance(cell, int) and cell >= 1)
+    if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
+        return True
+    accepted = {Type.TEXT: str, Type.NUMBER: (float, int), Type.INTEGER: int, Type.BOOLEAN: bool}[kind]
+    return isinstance(cell, accepted) and isinstance(cell, bool) == (kind is Type.BOOLEAN)
+
+
+def test_every_cell_is_of_the_type_of_its_column(small: Comparison) -> None:
+    for name, table in small.tables.items():
+        for row in table.rows:
+            for column, cell in zip(SCHEMAS[name].columns, row, strict=True):
+                assert fits(cell, column.type), (name, column.name, cell)
 
 
 def test_a_frame_has_numbers_where_there_are_numbers(small: Comparison) -> None:

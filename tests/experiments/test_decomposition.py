@@ -8,10 +8,11 @@ import pytest
 
 from icl_estimators.estimators import get, get_all
 from icl_estimators.experiments.compare import Comparison, compare
-from icl_estimators.experiments.decomposition import DECOMPOSITION_METRICS, decomposition_block
+from icl_estimators.experiments.decomposition import decomposition_block
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Moments, agreement_check, with_mean
+from icl_estimators.metrics import DECOMPOSITION_METRICS
 from icl_estimators.sources import ChainLaw, sample_chains
 
 RULES = ["construction-softmax", "bigram", "add-one", "unigram"]

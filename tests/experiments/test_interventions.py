@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from icl_estimators.divergences import kl_divergence
-from icl_estimators.engine.tables import COLUMNS
 from icl_estimators.estimators import get
 from icl_estimators.experiments.interventions import intervention_block, intervention_targets
 from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.experiments.study import Study
 from icl_estimators.resources import shipped_checkpoint
+from icl_estimators.schemas import SCHEMAS
 from icl_estimators.sources import posterior_predictive, sample_chains, transition_counts
 from icl_estimators.transformer import INTERVENTIONS
 
@@ -31,7 +31,7 @@ def of(table, intervention, quantity):
 
 
 def test_columns_and_rows(table):
-    assert tuple(table.columns) == COLUMNS["interventions"]
+    assert tuple(table.columns) == SCHEMAS["interventions"].names
     assert table.intervention.drop_duplicates().tolist() == ["intact", *(item.name for item in INTERVENTIONS)]
     assert not table.duplicated(["intervention", "visits", "quantity"]).any()
     intact = table[table.intervention == "intact"]

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_estimators.engine.tables import COLUMNS
 from icl_estimators.estimators import get
 from icl_estimators.experiments import smoothing as module
 from icl_estimators.experiments.smoothing import Smoothing, SmoothingDesign, effective_smoothing, smoothing_block
@@ -15,6 +14,7 @@ from icl_estimators.experiments.study import Study
 from icl_estimators.inference.trees import from_arrays, to_arrays
 from icl_estimators.pseudo_counts import PseudoCountMoments, count_statistics, fit_pseudo_count
 from icl_estimators.pseudo_counts.streaming import SmoothingMoments
+from icl_estimators.schemas import SCHEMAS
 from icl_estimators.sources import sample_chains, transition_counts
 from icl_estimators.validation import InputError
 
@@ -60,7 +60,7 @@ def drawn_counts():
 
 
 def test_columns_and_groups(table):
-    assert tuple(table.columns) == COLUMNS["smoothing"]
+    assert tuple(table.columns) == SCHEMAS["smoothing"].names
     for name in (*NAMES, "add-one"):
         assert rows(table, name, "context-length").index.tolist() == list(range(1, 21))
         assert rows(table, name, "visits").index.tolist() == list(range(1, 20))

@@ -14,9 +14,9 @@ import pytest
 
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.experiments.compare import compare
-from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS
 from icl_estimators.reporting.provenance import provenance
 from icl_estimators.reporting.results import Results, read_results
+from icl_estimators.schemas import SCHEMAS
 
 RULES = ("transformer", "construction", "construction-softmax", "bigram", "add-one", "uniform")
 VISITS = (1, 2, 5, 10, 20)
@@ -91,4 +91,4 @@ def write_smoothing(path: Path) -> None:
         ["transformer", "overall", "", "linear", "b", 0.1, 0.01, 0.0, 0.2, 0.001, 0.0011, 0.995, True, False, ""],
     ]
     with open(path, "w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([list(COLUMN_DEFINITIONS["smoothing"]), *rows])
+        csv.writer(file).writerows([SCHEMAS["smoothing"].names, *rows])

@@ -10,21 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_estimators.engine.tables import COLUMNS, Table
-from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, METRIC_DEFINITIONS, TEXT_COLUMNS
+from icl_estimators.engine.tables import Table
+from icl_estimators.metrics import MEANINGS
 from icl_estimators.reporting.results import Results, read_results, read_table, records
+from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
-
-
-def test_every_column_of_every_table_is_defined() -> None:
-    assert {name: list(columns) for name, columns in COLUMN_DEFINITIONS.items() if name in COLUMNS} == {
-        name: list(columns) for name, columns in COLUMNS.items()
-    }
 
 
 def test_every_metric_is_defined(results: Results) -> None:
     for table, column in (("risk", "metric"), ("decomposition", "metric"), ("attention", "quantity")):
-        assert set(results.tables[table][column]) <= METRIC_DEFINITIONS.keys()
+        assert set(results.tables[table][column]) <= MEANINGS.keys()
 
 
 @pytest.mark.parametrize("label", ["NaN", "NA", "None", "inf", "1e-12", "007", "a,b", 'say "no"', "", "a\nb"])
@@ -39,9 +34,20 @@ def test_numbers_are_exact(tmp_path: Path, value: float) -> None:
     np.testing.assert_array_equal(read_table(tmp_path / "circuit.csv")["value"], [value])
 
 
+def test_booleans_are_read_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    header, rest = SCHEMAS["pairs"].names, ["b", "a", "kl_nats", *"00001"]
+    lines = [",".join([*rest, cell, ""]) for cell in ("True", "False", "")]
+    path.write_text("\n".join([",".join(header), *lines, ""]), encoding="utf-8")
+    assert read_table(path)["tied"].tolist() == [True, False, None]
+    path.write_text(path.read_text("utf-8").replace("True", "yes"), encoding="utf-8")
+    with pytest.raises(InputError, match="neither True nor False: 'yes'"):
+        read_table(path)
+
+
 def test_a_table_without_rows_keeps_its_columns(tmp_path: Path) -> None:
     Table.of("checks", []).write(tmp_path / "checks.csv")
-    assert list(read_table(tmp_path / "checks.csv")) == list(COLUMNS["checks"])
+    assert list(read_table(tmp_path / "checks.csv")) == list(SCHEMAS["checks"].names)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +85,6 @@ def test_a_record_of_something_else_is_refused(folder: Path, content: str) -> No
     (folder / "run.json").write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match="not the record of a study"):
         read_results(folder)
-
-
-def test_text_columns_are_columns() -> None:
-    assert {column for columns in COLUMN_DEFINITIONS.values() for column in columns} >= TEXT_COLUMNS
 
 
 def test_the_bayes_rule_is_found_by_its_regret(results: Results) -> None:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from icl_estimators.metrics import METRICS
 from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.style import MUTED, WIDTH, figure_style
 
@@ -17,9 +18,7 @@ Array = NDArray[np.float64]
 
 CHECK_TITLES = {
     "martingale": "Bayes: realised KL − its posterior mean",
-    "exact:kl_nats": "KL: Monte Carlo − exact",
-    "exact:regret_nats": "regret: Monte Carlo − exact",
-    "exact:p_infinite": "share of infinite KL: Monte Carlo − exact",
+    **{f"exact:{metric.name}": f"{metric.title}: Monte Carlo − exact" for metric in METRICS.values() if metric.checked},
     "mse": "MSE: nested design − risk design",
     "next_token": "probability of the token that came − its mean",
 }

@@ -206,7 +206,7 @@ def pseudo_count_sentence(results: Results) -> str | None:
     fits = [] if name is None else pseudo_counts(results, "visits", name)
     if name is None or not fits:
         return None
-    sound = [row for row in fits if row["identified"] == "True" and row["boundary"] != "True"]
+    sound = [row for row in fits if row["identified"] and not row["boundary"]]
     rows = [row for row in sound if math.isfinite(row["estimate"])]
     head = f"**What pseudo-count {_name(results, name)} acts like.**"
     if len(rows) < 2:

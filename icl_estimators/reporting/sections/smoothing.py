@@ -132,7 +132,7 @@ def _share(value: float) -> str:
 
 
 def _remarks(row: Row) -> str:
-    found = {"at a boundary": row["boundary"] == "True", "not identified": row["identified"] == "False"}
+    found = {"at a boundary": row["boundary"] is True, "not identified": row["identified"] is False}
     return joined(", ".join(remark for remark, holds in found.items() if holds))
 
 

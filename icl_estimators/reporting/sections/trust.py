@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from icl_estimators.reporting.definitions import COLUMN_DEFINITIONS, METRIC_DEFINITIONS, TABLE_TITLES
+from icl_estimators.metrics import MEANINGS
 from icl_estimators.reporting.figures.checks import CHECK_TITLES, agreeing, check_figure
 from icl_estimators.reporting.markdown import Page, code, escape, prose
 from icl_estimators.reporting.numbers import counted, spell
 from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.sections.answer import RULES, alarm_sentence
+from icl_estimators.schemas import SCHEMAS
 
 __all__ = ["add_checks", "add_definitions", "add_provenance"]
 
@@ -111,7 +112,7 @@ def add_definitions(page: Page, results: Results) -> None:
     if not results.observed:
         page.text("The sentences of the answer are made from the tables by these rules.")
         page.items(RULES)
-    present = [name for name in TABLE_TITLES if name in results]
+    present = [name for name in SCHEMAS if name in results]
     used = {
         str(label)
         for name in present
@@ -119,12 +120,12 @@ def add_definitions(page: Page, results: Results) -> None:
         if column in results.tables[name]
         for label in results.tables[name][column].unique()
     }
-    rows = [[code(metric), prose(text)] for metric, text in METRIC_DEFINITIONS.items() if metric in used]
+    rows = [[code(metric), prose(text)] for metric, text in MEANINGS.items() if metric in used]
     page.table("metrics", ["metric", "meaning"], rows, "Metrics and quantities.", left=2)
     tables: dict[tuple[str, str], list[str]] = {}
     for name in present:
-        for column, text in COLUMN_DEFINITIONS[name].items():
-            tables.setdefault((column, text), []).append(name)
+        for column in SCHEMAS[name].columns:
+            tables.setdefault((column.name, column.meaning), []).append(name)
     rows = [[code(column), prose(text), _listed(names, present)] for (column, text), names in tables.items()]
     page.table(
         "columns",

@@ -199,9 +199,9 @@ def test_the_pseudo_count_rises_falls_or_is_undecided(results: Results, changed:
 
 def test_pseudo_counts_at_a_boundary_or_unidentified_are_left_out(changed: Change) -> None:
     where = {"estimator": "transformer", "by": "visits", "value": 20.0}
-    for cells in ({"boundary": "True", "estimate": np.inf}, {"identified": "False"}):
+    for cells in ({"boundary": True, "estimate": np.inf}, {"identified": False}):
         assert "after 10 visits" in words(pseudo_count_sentence(changed("smoothing", where, **cells)))
-    nothing = changed("smoothing", {"estimator": "transformer"}, identified="False")
+    nothing = changed("smoothing", {"estimator": "transformer"}, identified=False)
     assert "do not identify it" in words(pseudo_count_sentence(nothing))
 
 
