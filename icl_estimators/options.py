@@ -31,6 +31,7 @@ __all__ = [
     "count",
     "decomposition_parent",
     "estimator_parent",
+    "flags_of",
     "level",
     "make_estimators",
     "natural",
@@ -38,6 +39,7 @@ __all__ = [
     "refuse_flags",
     "report_formats",
     "sampling_parent",
+    "warn",
 ]
 
 
@@ -269,6 +271,7 @@ def estimator_parent() -> Parser:
     )
     parent.add_argument(
         "--checkpoint",
+        dest="checkpoints",
         action="append",
         metavar="[NAME=]FILE",
         help="a trained transformer (.safetensors), and what its rows are called; may be repeated (default: the "
@@ -319,6 +322,25 @@ def decomposition_parent() -> Parser:
     return parent
 
 
+def flags_of(options: argparse.Namespace, names: type) -> dict[str, Any]:
+    """Return those flags that a study has options for, by the same names; a flag without a value is left out.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As a :class:`Parser` returns it.
+    names : TypedDict
+        The options, such as :class:`icl_estimators.experiments.study.StudyOptions`.
+    """
+    found = {name: getattr(options, name, None) for name in names.__annotations__}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def warn(line: str) -> None:
+    """Print a line to standard error."""
+    print(line, file=sys.stderr)
+
+
 def make_estimators(
     options: argparse.Namespace,
     *,
@@ -327,58 +349,28 @@ def make_estimators(
     check_length: int | None = None,
     tune: Callable[[bool], float] | None = None,
 ) -> list[Estimator]:
-    """Make what ``--estimators`` and ``--checkpoint`` ask for. A default that cannot take K is left out with a line.
+    """Make what ``--estimators`` and ``--checkpoint`` ask for, without a study.
 
-    With `check_length`, each is held to the contract on sequences of so many tokens; a study does that by itself.
-    `tune` is what ``construction-softmax:tuned`` asks for its γ, where chains have a law and a length.
+    Parameters are those of :func:`icl_estimators.experiments.assembly.assemble`.
 
     Raises
     ------
-    InputError
-        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there, or no estimator
-        uses it.
-    ContractError
-        If an estimator breaks the contract.
+    InputError, ContractError
+        As :func:`icl_estimators.experiments.assembly.assemble`.
     """
-    from icl_estimators.estimators import DEFAULT_SPECS, get_all, split_specs
-    from icl_estimators.estimators.offers import require_use
-    from icl_estimators.estimators.training_runs import label_checkpoints
+    from icl_estimators.experiments.assembly import assemble
 
-    specs = None if options.estimators is None else split_specs(options.estimators)
-    for checkpoint in label_checkpoints(options.checkpoint or ()):
-        if not checkpoint.path.is_file():
-            raise InputError(f"no such checkpoint: {checkpoint.path} (give a .safetensors file)")
-    device = getattr(options, "device", "cpu")
-    if device != "cpu":  # asked for, even if no transformer is
-        from icl_estimators.transformer.device import require_device
-
-        require_device(device)
-    reference = getattr(options, "reference", None)  # it is computed too
-    named = [*(DEFAULT_SPECS if specs is None else specs), *(() if reference is None else (reference,))]
-    require_use(named, checkpoints=bool(options.checkpoint), device=device, dashes="--")
-    made = get_all(
-        specs,
+    made, _ = assemble(
+        options.estimators,
         n_states=n_states,
         concentration=concentration,
-        checkpoints=options.checkpoint or (),
-        warn=lambda line: print(line, file=sys.stderr),
-        device=device,
+        warn=warn,
+        checkpoints=options.checkpoints or (),
         tune=tune,
+        check_length=check_length,
+        dashes="--",
     )
-    if check_length is not None:
-        _check(made, n_states, check_length)
-    return made
-
-
-def _check(estimators: Sequence[Estimator], n_states: int, length: int) -> None:
-    from icl_estimators.engine.executors import one_thread
-    from icl_estimators.estimators import check_estimator, stated_tolerances, tolerance_lines
-
-    with one_thread():
-        for estimator in estimators:
-            check_estimator(estimator, n_states, length=length)
-    for line in tolerance_lines(stated_tolerances(estimators)):
-        print(line, file=sys.stderr)
+    return list(made)
 
 
 @contextmanager

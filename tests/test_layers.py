@@ -25,8 +25,9 @@ MAY_USE: dict[str, set[str]] = {
 FOLDER = Path(icl_estimators.__path__[0])
 TOP_FLOOR = {path.stem for path in FOLDER.glob("*.py") if '\nif __name__ == "__main__":' in path.read_text("utf-8")} | {
     "options",
+    "api",
 }
-"""The commands and what they share: they may use everything, and no room may use them."""
+"""The commands, what they share and their Python face: they may use everything, and no room may use them."""
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import Comparison
 from icl_estimators.engine.tables import COLUMNS, Table
-from icl_estimators.experiments.compare import Comparison
 
 CONTRACT = {
     "risk": "estimator, context_length, metric, estimate, se, ci_low, ci_high, band_low, band_high, n_chains, "

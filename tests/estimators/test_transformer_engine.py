@@ -76,7 +76,7 @@ def test_a_large_study_is_told_and_says_so(kernel):
 
 @pytest.mark.slow
 def test_the_same_tables_for_any_number_of_processes(monkeypatch):
-    monkeypatch.setattr("icl_estimators.experiments.compare._WORTH_PROCESSES", 0)
+    monkeypatch.setattr("icl_estimators.engine.running._WORTH_PROCESSES", 0)
     tables = [
         compare(
             ["transformer:engine=kernel", "add-one"],

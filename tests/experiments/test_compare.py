@@ -16,14 +16,17 @@ import pytest
 
 import __main__
 from icl_estimators import estimators as module_of_estimators
+from icl_estimators.api import Comparison, compare, effective_smoothing
+from icl_estimators.engine import running
+from icl_estimators.engine.blocks import blocks
 from icl_estimators.estimators import DEFAULT_SPECS, ContractError, get
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.evaluate import main as evaluate
 from icl_estimators.experiments import compare as module_of_compare
-from icl_estimators.experiments.compare import Comparison, compare, study_estimators, weight_files
+from icl_estimators.experiments.assembly import weight_files
+from icl_estimators.experiments.compare import study_estimators
 from icl_estimators.experiments.risk import risk_block
-from icl_estimators.experiments.smoothing import effective_smoothing
-from icl_estimators.experiments.study import Study, blocks
+from icl_estimators.experiments.study import Study
 from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ChainLaw, sample_chains
@@ -79,7 +82,7 @@ def saved(result: Comparison, folder: Path) -> dict[str, bytes]:
 def test_tables_are_the_same_bytes_for_any_number_of_processes(
     rules: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 100)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 100)
     processes: list[int] = []
 
     class Counted(module_of_compare.Processes):
@@ -412,7 +415,7 @@ def never(what: str, done: int, total: int) -> None:
 def test_an_exception_on_some_chain_names_estimator_and_chain(
     jobs: int, rules_module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 10)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 3000, "sequences_per_chain": 1, "length": 15}
     culprit = sample_chains([2345], sequences_per_chain=1, length=15).inputs[0]
     with pytest.raises(InputError, match="unhappy failed on chain 2345: ArithmeticError: not this one"):
@@ -420,7 +423,7 @@ def test_an_exception_on_some_chain_names_estimator_and_chain(
 
 
 def test_an_estimator_that_does_not_travel_says_so(rules_module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 10)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 300, "sequences_per_chain": 20}
     estimators = [rules_module.Secretive("secretive"), "add-one"]
     with pytest.raises(
@@ -431,7 +434,7 @@ def test_an_estimator_that_does_not_travel_says_so(rules_module: Any, monkeypatc
 
 
 def test_a_class_of_a_notebook_says_so(monkeypatch: pytest.MonkeyPatch, rules_module: Any) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 10)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     notebook = type("Notebook", (rules_module.Rule,), {"__module__": "__main__"})
     monkeypatch.setattr(__main__, "Notebook", notebook, raising=False)
     options = {**QUICK, "chains": 300, "sequences_per_chain": 20}

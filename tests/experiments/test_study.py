@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from icl_estimators.engine.blocks import UNIT, blocks, unit_size
 from icl_estimators.estimators import get
-from icl_estimators.experiments.study import UNIT, Study, blocks, unit_size
+from icl_estimators.experiments.study import Study
 from icl_estimators.sources import ChainLaw
 from icl_estimators.validation import InputError
 

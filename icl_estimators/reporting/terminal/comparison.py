@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.estimators import tolerance_lines
-from icl_estimators.experiments.checks import SAW_THE_FUTURE
-from icl_estimators.reporting.terminal.smoothing import pseudo_count_text, records
+from icl_estimators.reporting.terminal.smoothing import Cell, Record, pseudo_count_text
 from icl_estimators.text import gamma_text, number, text_table
 from icl_estimators.ties import Pairs, verdict
+from icl_estimators.vocabulary import SAW_THE_FUTURE
 
 __all__ = ["summary_text"]
 
@@ -20,8 +18,8 @@ _LONG_NAME = 24
 _ZERO = 1e-12  # a regret that is 0 up to rounding
 
 
-def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
-    """Return the summary of `tables`, made from their rows alone."""
+def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: Sequence[str] = ()) -> str:
+    """Return the summary of a study's `tables`, rows by name, with `remarks` on its estimators, a paragraph each."""
     if "data" in run["options"]:
         used = gamma_text(run.get("default_gamma", {}))
         return _observed_text(tables, run) + (f"\n{used}" if used else "")
@@ -29,7 +27,7 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     level = f"{100 * options['level']:g} %"
     risk = _index(tables["risk"], "estimate", "ci_low", "ci_high")
     differences = _index(tables["differences"], "difference", "ci_low", "ci_high")
-    names = list(dict.fromkeys(str(row[0]) for row in tables["risk"].rows))  # with the mean over training runs
+    names = list(dict.fromkeys(str(row["estimator"]) for row in tables["risk"]))  # with the mean over training runs
     labels = [n for n in _SHOWN if n <= options["length"]]
     if options["length"] not in labels:
         labels.append(options["length"])
@@ -78,7 +76,7 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     ties = _ties_text(tables, metric, means, f"mean {what}", level, bayes=metric == "regret_nats")
     if ties:
         parts.append(f"\n{ties}")
-    acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
+    acts_like = pseudo_count_text(tables["smoothing"]) if "smoothing" in tables else ""
     if acts_like:
         parts.append(
             "\nPseudo-count α that it acts like after n_v transitions out of the current token, on these chains\n"
@@ -88,17 +86,16 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
     if used:
         parts.append(f"\n{used}")
-    for line in tolerance_lines(options.get("tolerances", {})):
-        parts.append(f"\n{line}")
+    parts += [f"\n{remark}" for remark in remarks]
     if "checks" in tables:
         parts += _alarms(tables["checks"])
     return "\n".join(parts)
 
 
-def _alarms(checks: Table) -> list[str]:
+def _alarms(checks: list[Record]) -> list[str]:
     """Return a paragraph for each estimator that has seen tokens after the prefix."""
     found = []
-    for row in records(checks):
+    for row in checks:
         if row["check"] == SAW_THE_FUTURE:
             where = "averaged over n" if row["context_length"] == "mean" else f"at n = {row['context_length']}"
             found.append(
@@ -145,12 +142,12 @@ def _signed(value: float, digits: int = 4) -> str:
     return f"{value + 0.0:+.{digits}f}"
 
 
-def _index(table: Table, *fields: str) -> dict[tuple[Cell, ...], tuple[float, ...]]:
+def _index(rows: list[Record], *fields: str) -> dict[tuple[Cell, ...], tuple[float, ...]]:
     """Return {(estimator, context_length, metric): the fields}."""
-    where = {column: index for index, column in enumerate(table.columns)}
-    key = [where[name] for name in ("estimator", "context_length", "metric")]
-    wanted = [where[name] for name in fields]
-    return {tuple(row[k] for k in key): tuple(_real(row[w]) for w in wanted) for row in table.rows}
+    return {
+        (row["estimator"], row["context_length"], row["metric"]): tuple(_real(row[name]) for name in fields)
+        for row in rows
+    }
 
 
 def _real(cell: Cell) -> float:
@@ -158,13 +155,13 @@ def _real(cell: Cell) -> float:
 
 
 def _ties_text(
-    tables: dict[str, Table], metric: str, means: dict[str, float], what: str, level: str, *, bayes: bool = False
+    tables: dict[str, list[Record]], metric: str, means: dict[str, float], what: str, level: str, *, bayes: bool = False
 ) -> str:
     """Say who is tied with the least mean, among like rows; with `bayes`, also among those that are above 0.
 
     Nothing else about the order of rows is a finding.
     """
-    pairs = Pairs(records(tables["pairs"]) if "pairs" in tables else [], metric)
+    pairs = Pairs(tables.get("pairs", []), metric)
     lines = []
     for group in pairs.groups(list(means)):
         if len(group) < 2:
@@ -197,12 +194,12 @@ def _tied_with(pairs: Pairs, best: str, others: Sequence[str]) -> str:
     return text
 
 
-def _observed_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
+def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
     risk, options = tables["risk"], run["options"]
     level = f"{100 * options['level']:g} %"
     rows = []
     means: dict[str, float] = {}
-    for row in records(risk):
+    for row in risk:
         estimate, low, high = (_real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
         means[str(row["estimator"])] = estimate
         rows.append([str(row["estimator"]), number(estimate, 5), "" if math.isnan(low) else f"[{low:.5f}, {high:.5f}]"])
@@ -223,7 +220,7 @@ def _observed_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     compared = []
     undefined: dict[str, list[str]] = {}
     reference = ""
-    for row in records(tables["differences"]) if "differences" in tables else []:
+    for row in tables.get("differences", []):
         if row["metric"] != "log_loss_nats":
             continue
         difference, low, high = (_real(row[name]) for name in ("difference", "ci_low", "ci_high"))

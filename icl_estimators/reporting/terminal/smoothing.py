@@ -6,23 +6,24 @@ import math
 import textwrap
 from typing import Any
 
-from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.text import gamma_text, number, text_table
 
-__all__ = ["SHOWN_VISITS", "pseudo_count_text", "records", "smoothing_text"]
+__all__ = ["SHOWN_VISITS", "Cell", "Record", "pseudo_count_text", "smoothing_text"]
 
 SHOWN_VISITS = (1, 2, 5, 10, 20, 40)
 _LONG_NAME = 24
 _SAME = 1e-9  # nats: of families that leave as much, the first is named
 
+Cell = str | float | int | bool | None
 Record = dict[str, Cell]
+"""A row of a table by column name."""
 
 
-def smoothing_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
-    """Return the summary of `tables`, made from their rows alone."""
+def smoothing_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
+    """Return the summary of a study's `tables`, rows by name."""
     options = run["options"]
     level = f"{100 * options['level']:g} %"
-    rows = records(tables["smoothing"])
+    rows = tables["smoothing"]
     parts = [
         f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
         f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "
@@ -39,7 +40,7 @@ def smoothing_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     if options["families"] and overall:
         parts.append(_families_text(rows, names, run["family_formulas"]))
     if "interventions" in tables:
-        parts.append(_interventions_text(records(tables["interventions"]), run["intervened_on"], level))
+        parts.append(_interventions_text(tables["interventions"], run["intervened_on"], level))
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
     if used:
         parts.append(f"\n{used}")
@@ -133,11 +134,6 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
             + text_table([f"n_v = {v}" for v in shown], [factors], left=0)
         )
     return text
-
-
-def records(table: Table) -> list[Record]:
-    """Return a table's rows by column name."""
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
 def _real(cell: Cell) -> float:

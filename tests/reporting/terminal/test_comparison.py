@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import get
-from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.observed import observed_risk
 from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.sources import elnino
