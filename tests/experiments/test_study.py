@@ -7,7 +7,7 @@ import pytest
 
 from icl_estimators.engine.blocks import UNIT, blocks, unit_size
 from icl_estimators.estimators import get
-from icl_estimators.experiments.study import Study
+from icl_estimators.experiments.study import Study, StudyOptions
 from icl_estimators.sources import ChainLaw
 from icl_estimators.validation import InputError
 
@@ -102,3 +102,43 @@ def test_the_default_designs_are_cut_into_units_of_50() -> None:
     assert [len(block) for block in blocks(2000, 10)] == [200] * 10
     assert [len(block) for block in blocks(500, 64)] == [50] * 10
     assert [len(block) for block in blocks(50_000, 1)] == [2000] * 25
+
+
+def test_every_field_of_a_study_is_in_its_record() -> None:
+    """A run is continued only where the records are equal: an option that is not in them would be overlooked."""
+    changed = {
+        "chains": 7,
+        "sequences_per_chain": 8,
+        "decomposition_chains": 9,
+        "decomposition_sequences": 5,
+        "length": 6,
+        "seed": 4,
+        "level": 0.5,
+        "states": 4,
+        "concentration": 2.0,
+        "start": "stationary",
+        "reference": "bigram",
+    }
+    assert set(changed) == set(StudyOptions.__annotations__) - {"checkpoints", "device"}
+    before = Study.build("bigram", warn=print, length=5).record()
+    for name, value in changed.items():
+        after = Study.build("bigram", warn=print, **{"length": 5, name: value}).record()  # type: ignore[typeddict-item]
+        assert after[name] == value
+        assert {key for key in before if before[key] != after.get(key)} <= {name, "estimators"}, name
+
+
+def test_an_option_that_no_study_has_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="'chian' is no option of a study: choose from chains, checkpoints, "):
+        Study.build("nobody", warn=print, chian=3)  # type: ignore[call-arg]
+
+
+def test_estimators_are_told_how_much_is_coming() -> None:
+    class Told(Named):
+        def expect(self, sequences: int, length: int) -> None:
+            self.told = (sequences, length)
+
+    rule = Told("told")
+    Study.build(
+        [rule], warn=print, length=4, chains=3, sequences_per_chain=2, decomposition_chains=5, decomposition_sequences=7
+    )
+    assert rule.told == (3 * 2 + 5 * 7, 4)
