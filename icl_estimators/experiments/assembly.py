@@ -97,22 +97,21 @@ def assemble(
 
         require_device(device)
     specs = list(DEFAULT_SPECS) if items is None else [item for item in items if isinstance(item, str)]
-    objects = {getattr(item, "name", None) for item in items or () if not isinstance(item, str)}
-    if reference is not None and reference not in objects:
-        specs.append(reference)
-    require_use(specs, checkpoints=bool(files), device=device, dashes=dashes)
+    objects = [item for item in items or () if not isinstance(item, str)]
+    added = [] if reference is None or reference in {getattr(rule, "name", None) for rule in objects} else [reference]
+    require_use([*specs, *added], checkpoints=bool(files), device=device, dashes=dashes)
 
     options: dict[str, Any] = {"n_states": n_states, "concentration": concentration, "device": device}
     options |= {"checkpoints": files, "warn": warn, "tune": tune}
-    if items is None or len(specs) == len(items):
-        made = get_all(items, **options)  # type: ignore[arg-type]
+    if items is None or not objects:
+        made = get_all(None if items is None else specs, **options)
     else:
         made = [rule for item in items for rule in (get_all([item], **options) if isinstance(item, str) else [item])]
     _check(made, n_states, check_length)
     if reference is not None:
-        added, reference = _reference(reference, made, pooled, options)
-        _check(added, n_states, check_length)
-        made += added
+        more, reference = _reference(reference, made, pooled, options)
+        _check(more, n_states, check_length)
+        made += more
     for line in tolerance_lines(stated_tolerances(made)):
         warn(line)
     return tuple(made), reference or ""
