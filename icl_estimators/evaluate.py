@@ -22,12 +22,12 @@ from icl_estimators.options import (
     estimator_parent,
     flags_of,
     level,
-    progress_reports,
     refuse_flags,
     report_formats,
     sampling_parent,
     warn,
 )
+from icl_estimators.progress import progress_reports
 
 if TYPE_CHECKING:
     from icl_estimators.engine.result import StudyResult

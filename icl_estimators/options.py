@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +34,6 @@ __all__ = [
     "level",
     "make_estimators",
     "natural",
-    "progress_reports",
     "refuse_flags",
     "report_formats",
     "sampling_parent",
@@ -371,65 +369,3 @@ def make_estimators(
         dashes="--",
     )
     return list(made)
-
-
-@contextmanager
-def progress_reports(*, quiet: bool) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
-    """Give two callbacks: (what, done, total) for progress, and one that takes a line for each loss made good.
-
-    Progress is a bar on a terminal, a line now and then otherwise, and nothing if quiet; losses are counted beside it.
-    """
-    if quiet:
-        yield lambda what, done, total: None, lambda line: None
-    elif sys.stderr.isatty():
-        yield from _bars()
-    else:
-        yield from _lines()
-
-
-def _bars() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
-    from tqdm import tqdm
-
-    bars: dict[str, tqdm] = {}
-    losses = 0
-
-    def show(what: str, done: int, total: int) -> None:
-        if what not in bars:  # what an earlier run had finished says nothing about the speed of this one
-            bars[what] = tqdm(total=total, desc=what, unit="chain", leave=False, initial=done if done < total else 0)
-        bars[what].update(done - bars[what].n)
-
-    def say(line: str) -> None:
-        nonlocal losses
-        losses += 1
-        tqdm.write(line, file=sys.stderr)
-        for bar in bars.values():
-            bar.set_postfix({"lost and made good": losses})
-
-    try:
-        yield show, say
-    finally:
-        for bar in bars.values():
-            bar.close()
-
-
-def _lines() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
-    began: dict[str, tuple[float, int]] = {}
-    last = time.monotonic()
-    losses = 0
-
-    def log(what: str, done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        start, before = began.setdefault(what, (now, done))
-        if now - last >= 10:
-            last = now
-            left = f", about {(now - start) / (done - before) * (total - done):.0f} s left" if done > before else ""
-            lost = f", {losses} lost and made good" if losses else ""
-            print(f"{what}: {done:,} of {total:,} chains{lost}{left}", file=sys.stderr)
-
-    def say(line: str) -> None:
-        nonlocal losses
-        losses += 1
-        print(line, file=sys.stderr)
-
-    yield log, say

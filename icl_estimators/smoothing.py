@@ -19,11 +19,11 @@ from icl_estimators.options import (
     estimator_parent,
     flags_of,
     level,
-    progress_reports,
     refuse_flags,
     sampling_parent,
     warn,
 )
+from icl_estimators.progress import progress_reports
 
 if TYPE_CHECKING:
     from icl_estimators.api import Smoothing
