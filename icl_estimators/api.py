@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Self, TypeVar, Unpack
+from typing import Self, TypeVar, Unpack, get_type_hints
 
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress
@@ -65,7 +65,7 @@ def _shows(options: type) -> Callable[[Face], Face]:
         own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
         more = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=kind)
-            for name, kind in options.__annotations__.items()
+            for name, kind in get_type_hints(options).items()
         ]
         face.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         return face

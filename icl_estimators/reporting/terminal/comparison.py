@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from icl_estimators.reporting.terminal.smoothing import Cell, Record, pseudo_count_text
+from icl_estimators.reporting.terminal.rows import Cell, Record, design_line, named_table, real
+from icl_estimators.reporting.terminal.smoothing import pseudo_count_text
 from icl_estimators.text import gamma_text, number, text_table
 from icl_estimators.ties import Pairs, verdict
 from icl_estimators.vocabulary import SAW_THE_FUTURE
@@ -14,7 +15,6 @@ from icl_estimators.vocabulary import SAW_THE_FUTURE
 __all__ = ["summary_text"]
 
 _SHOWN = (1, 3, 12, 50, 100)
-_LONG_NAME = 24
 _ZERO = 1e-12  # a regret that is 0 up to rounding
 
 
@@ -33,14 +33,11 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
         labels.append(options["length"])
     columns: list[Cell] = ["mean", *labels]
     header = ["", "mean over n", *(f"n = {n}" for n in labels)]
-    parts = [
-        f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
-        f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "
-        f"± is half a {level} interval, clustered on chains"
-    ]
+    parts = [design_line(options)]
 
     def block(title: str, metric: str, rows: Sequence[str]) -> None:
-        parts.append(f"\n{title}\n" + _named_rows(header, rows, columns, risk, metric))
+        body = [[name, *(_with_margin(*risk[name, column, metric]) for column in columns)] for name in rows]
+        parts.append(f"\n{title}\n" + named_table(header, body))
 
     block("KL(truth ‖ estimate), nats", "kl_nats", names)
     infinite = [
@@ -105,30 +102,6 @@ def _alarms(checks: list[Record]) -> list[str]:
     return found
 
 
-def _named_rows(
-    header: Sequence[str],
-    names: Sequence[str],
-    columns: Sequence[Cell],
-    values: dict[tuple[Cell, ...], tuple[float, ...]],
-    metric: str,
-) -> str:
-    """Align one row an estimator; a long name gets a line of its own, so that the columns stay narrow."""
-    rows: list[list[str]] = []
-    for name in names:
-        cells = [_with_margin(*values[name, column, metric]) for column in columns]
-        if len(name) > _LONG_NAME:
-            rows.append([name, *[""] * len(cells)])
-            name = ""
-        rows.append([name, *cells])
-    marked = [[row[0] if len(row[0]) <= _LONG_NAME else "\0" + row[0], *row[1:]] for row in rows]
-    table = text_table(header, [["" if row[0].startswith("\0") else row[0], *row[1:]] for row in marked])
-    lines = table.split("\n")
-    for index, row in enumerate(marked, start=2):
-        if row[0].startswith("\0"):
-            lines[index] = row[0][1:]
-    return "\n".join(lines)
-
-
 def _with_margin(estimate: float, low: float, high: float) -> str:
     if math.isnan(estimate):
         return "–"
@@ -145,13 +118,9 @@ def _signed(value: float, digits: int = 4) -> str:
 def _index(rows: list[Record], *fields: str) -> dict[tuple[Cell, ...], tuple[float, ...]]:
     """Return {(estimator, context_length, metric): the fields}."""
     return {
-        (row["estimator"], row["context_length"], row["metric"]): tuple(_real(row[name]) for name in fields)
+        (row["estimator"], row["context_length"], row["metric"]): tuple(real(row[name]) for name in fields)
         for row in rows
     }
-
-
-def _real(cell: Cell) -> float:
-    return math.nan if cell is None or isinstance(cell, str) else float(cell)
 
 
 def _ties_text(
@@ -200,7 +169,7 @@ def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
     rows = []
     means: dict[str, float] = {}
     for row in risk:
-        estimate, low, high = (_real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
+        estimate, low, high = (real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
         means[str(row["estimator"])] = estimate
         rows.append([str(row["estimator"]), number(estimate, 5), "" if math.isnan(low) else f"[{low:.5f}, {high:.5f}]"])
     parts = [
@@ -223,7 +192,7 @@ def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
     for row in tables.get("differences", []):
         if row["metric"] != "log_loss_nats":
             continue
-        difference, low, high = (_real(row[name]) for name in ("difference", "ci_low", "ci_high"))
+        difference, low, high = (real(row[name]) for name in ("difference", "ci_low", "ci_high"))
         name, reference = str(row["estimator"]), str(options["reference"])
         if math.isnan(low):
             undefined.setdefault(str(row["note"]), []).append(name)
