@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_estimators.engine.blocks import UNIT, blocks, unit_size
 from icl_estimators.estimators import get
 from icl_estimators.experiments.study import Study, StudyOptions
 from icl_estimators.sources import ChainLaw
@@ -87,23 +86,6 @@ def test_the_mean_over_training_runs_has_a_row_after_the_last_of_them() -> None:
 
 
 @pytest.mark.parametrize("sequences", [1, 3, 10, 40, 64, 250, 100_000])
-@pytest.mark.parametrize("cells", [2, 300, 3000, 10**8])
-def test_blocks_are_whole_units_in_order_and_fit_in_memory(sequences: int, cells: int) -> None:
-    unit = unit_size(sequences, cells)
-    cut = list(blocks(1234, sequences, cells))
-    assert [chain for block in cut for chain in block] == list(range(1234))
-    assert all(len(block) % unit == 0 for block in cut[:-1])
-    assert 1 <= unit <= UNIT
-    assert len(cut[0]) == unit or len(cut[0]) * sequences <= 2000
-    assert unit == 1 or unit * sequences * cells <= 6_000_000
-
-
-def test_the_default_designs_are_cut_into_units_of_50() -> None:
-    assert [len(block) for block in blocks(2000, 10)] == [200] * 10
-    assert [len(block) for block in blocks(500, 64)] == [50] * 10
-    assert [len(block) for block in blocks(50_000, 1)] == [2000] * 25
-
-
 def test_every_field_of_a_study_is_in_its_record() -> None:
     """A run is continued only where the records are equal: an option that is not in them would be overlooked."""
     changed = {
