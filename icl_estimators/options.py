@@ -125,7 +125,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(body: Main) -> Main:
-    """Give a command line its exit codes: 0 done, 2 the user can mend it, 130 Ctrl-C, 143 SIGTERM, 1 a fault of ours.
+    """Give a command line its exit codes: 0 done, 2 the user can fix it, 130 Ctrl-C, 143 SIGTERM, 1 a fault of ours.
 
     The user's errors are one line on standard error, without a traceback. Faults of ours keep theirs.
     """

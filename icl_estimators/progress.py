@@ -70,7 +70,7 @@ def _bars(unit: str, together: int | None) -> Iterator[Reports]:
         losses += 1
         tqdm.write(line, file=sys.stderr)
         for bar in bars.values():
-            bar.set_postfix({"lost and made good": losses})
+            bar.set_postfix({"lost and repeated": losses})
 
     try:
         yield show, say
@@ -94,7 +94,7 @@ def _lines(unit: str) -> Iterator[Reports]:
             if measured:
                 parts.append(measured)
             if losses:
-                parts.append(f"{losses} lost and made good")
+                parts.append(f"{losses} lost and repeated")
             if total > done > before:
                 parts.append(f"about {(now - start) / (done - before) * (total - done):.0f} s left")
             print(", ".join(parts), file=sys.stderr)

@@ -32,7 +32,7 @@ def test_lines_come_at_intervals_and_say_how_long_it_takes(
         assert capsys.readouterr().err == "a worker was lost\n"
         now = 20.0
         report("risk", 2000, 2000)
-        assert capsys.readouterr().err == "risk: 2,000 of 2,000 chains, 1 lost and made good\n"
+        assert capsys.readouterr().err == "risk: 2,000 of 2,000 chains, 1 lost and repeated\n"
         report("risk", 2000, 2000)
         assert capsys.readouterr().err == ""
 
@@ -59,4 +59,4 @@ def test_on_a_terminal_there_are_bars(
     assert all(total in shown for total in totals)
     assert "decomposition: 100%" in shown
     assert "a worker was lost" in shown
-    assert "lost and made good=1" in shown
+    assert "lost and repeated=1" in shown

@@ -59,7 +59,7 @@ def run_study(
     progress : callable, optional
         Called with (what, done, total) after each block.
     notice : callable, optional
-        Takes one line for each worker or block that was lost and made good.
+        Takes one line for each worker or block that was lost and whose work is repeated.
     kept : StudyBlocks, optional
         Where finished blocks are kept, and taken from.
 

@@ -5,6 +5,7 @@ import pytest
 from icl_estimators.engine.blocks import UNIT, blocks, unit_size
 
 
+@pytest.mark.parametrize("sequences", [1, 3, 10, 40, 64, 250, 100_000])
 @pytest.mark.parametrize("cells", [2, 300, 3000, 10**8])
 def test_blocks_are_whole_units_in_order_and_fit_in_memory(sequences: int, cells: int) -> None:
     unit = unit_size(sequences, cells)

@@ -85,7 +85,6 @@ def test_the_mean_over_training_runs_has_a_row_after_the_last_of_them() -> None:
     assert made.names == ("model:a", "model:b", "model", "add-one", *runs[2:], "model:far=last")
 
 
-@pytest.mark.parametrize("sequences", [1, 3, 10, 40, 64, 250, 100_000])
 def test_every_field_of_a_study_is_in_its_record() -> None:
     """A run is continued only where the records are equal: an option that is not in them would be overlooked."""
     changed = {
