@@ -26,15 +26,7 @@ Face = TypeVar("Face", bound=Callable[..., object])
 
 
 class Comparison(StudyResult):
-    """What a comparison found.
-
-    Attributes
-    ----------
-    tables : dict of str to Table
-        By file stem, in the order they are written: risk, differences, …
-    run : dict
-        Design, γ used, chains needed for a target SE, seeds: what run.json adds provenance to.
-    """
+    """What a comparison found; a table is an attribute of the result, a DataFrame: ``.risk``, ``.differences``, …"""
 
     @classmethod
     def of(cls, found: StudyResult) -> Self:

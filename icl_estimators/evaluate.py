@@ -168,9 +168,8 @@ def _report(options: argparse.Namespace) -> list[Path]:
     lacking = [] if options.report else missing_packages(FORMATS)
     if lacking and not options.quiet:
         left_out = " and ".join(f"report.{name}" for name in FORMATS if name not in formats)
-        warn(
-            f"{left_out} left out, because {' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed: {REMEDY}"
-        )
+        verb = "is" if len(lacking) == 1 else "are"
+        warn(f"{left_out} left out, because {' and '.join(lacking)} {verb} not installed: {REMEDY}")
     return paths
 
 
