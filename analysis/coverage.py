@@ -23,7 +23,7 @@ from analysis.coverage_smoothing import Families, Interventions, PseudoCounts
 from analysis.coverage_truth import CHAINS
 from analysis.questions import Answer, Drawing, Grid, write_frame
 from icl_estimators.engine.executors import in_order, one_thread
-from icl_estimators.experiments.compare import crew_for
+from icl_estimators.engine.running import crew_for
 from icl_estimators.reporting.markdown import code
 from icl_estimators.reporting.style import WIDTH, figure_style, line_looks
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from icl_estimators.lazy import on_use
 
 if TYPE_CHECKING:
+    from icl_estimators.api import Comparison, Smoothing, compare, effective_smoothing
     from icl_estimators.estimators import Estimator, check_estimator, get
-    from icl_estimators.experiments.compare import Comparison, compare
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
-    from icl_estimators.experiments.smoothing import Smoothing, effective_smoothing
     from icl_estimators.sources import ChainLaw, sample_chains
     from icl_estimators.validation import InputError
 
@@ -38,14 +37,14 @@ __all__ = [
 # Loaded on use (PEP 562), so that a command that needs no SciPy or torch starts without them.
 _HOMES = {
     "ChainLaw": "icl_estimators.sources",
-    "Comparison": "icl_estimators.experiments.compare",
+    "Comparison": "icl_estimators.api",
     "Estimator": "icl_estimators.estimators",
     "ExactRisk": "icl_estimators.experiments.exact",
     "InputError": "icl_estimators.validation",
-    "Smoothing": "icl_estimators.experiments.smoothing",
+    "Smoothing": "icl_estimators.api",
     "check_estimator": "icl_estimators.estimators",
-    "compare": "icl_estimators.experiments.compare",
-    "effective_smoothing": "icl_estimators.experiments.smoothing",
+    "compare": "icl_estimators.api",
+    "effective_smoothing": "icl_estimators.api",
     "exact_risk": "icl_estimators.experiments.exact",
     "get": "icl_estimators.estimators",
     "sample_chains": "icl_estimators.sources",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import shutil
 import sys
@@ -11,7 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
@@ -21,24 +20,23 @@ from icl_estimators.options import (
     count,
     decomposition_parent,
     estimator_parent,
+    flags_of,
     level,
-    make_estimators,
-    progress_reports,
     refuse_flags,
     report_formats,
     sampling_parent,
+    warn,
 )
-from icl_estimators.validation import InputError
+from icl_estimators.progress import progress_reports
 
 if TYPE_CHECKING:
-    from icl_estimators.experiments.compare import Comparison
-    from icl_estimators.sources import ObservedSequences
+    from icl_estimators.engine.result import StudyResult
 
 __all__ = ["main"]
 
 # What observed data have a use for; a flag that is not here says something about chains, blocks or processes.
 _OF_OBSERVED = frozenset(
-    {"estimators", "checkpoint", "reference", "level", "length", "states", "concentration", "device", "sequences"}
+    {"estimators", "checkpoints", "reference", "level", "length", "states", "concentration", "device", "sequences"}
     | {"delimiter", "characters", "dataset", "out", "force", "report", "no_report", "quiet"}
 )
 
@@ -126,6 +124,7 @@ def _main(arguments: list[str], held: ExitStack) -> int:
         if not options.quiet:
             print(f"{options.out} holds this very study, finished: nothing is left to do")
         return 0
+    from icl_estimators.api import Comparison
     from icl_estimators.reporting.provenance import provenance
 
     result.run.update(provenance("icl_estimators.evaluate", arguments, inputs))
@@ -136,7 +135,7 @@ def _main(arguments: list[str], held: ExitStack) -> int:
     paths = result.save(options.out, force=options.force)
     shutil.rmtree(options.out / "blocks", ignore_errors=True)  # the tables hold what was made of them
     if not options.quiet:
-        print(result.summary(), flush=True)
+        print(Comparison.of(result).summary(), flush=True)
     paths += _report(options)
     if not options.quiet:
         from icl_estimators.reporting.build import listed
@@ -169,84 +168,46 @@ def _report(options: argparse.Namespace) -> list[Path]:
     lacking = [] if options.report else missing_packages(FORMATS)
     if lacking and not options.quiet:
         left_out = " and ".join(f"report.{name}" for name in FORMATS if name not in formats)
-        _warn(f"{left_out} left out, for want of {' and '.join(lacking)}: {REMEDY}")
+        verb = "is" if len(lacking) == 1 else "are"
+        warn(f"{left_out} left out, because {' and '.join(lacking)} {verb} not installed: {REMEDY}")
     return paths
 
 
-def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison | None, list[Path]]:
+def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult | None, list[Path]]:
     """Run the study; None if it had been finished before and was to be resumed."""
     from icl_estimators.engine.block_store import StudyBlocks
     from icl_estimators.engine.folder import check_folder
     from icl_estimators.estimators.identity import study_identity
-    from icl_estimators.experiments.compare import (
-        design_options,
-        expect_study,
-        run_study,
-        study_estimators,
-        weight_files,
-    )
-    from icl_estimators.experiments.study import Study
-    from icl_estimators.experiments.tuning import gamma_tuner
+    from icl_estimators.experiments.assembly import weight_files
+    from icl_estimators.experiments.compare import run_study
+    from icl_estimators.experiments.study import Study, StudyOptions
     from icl_estimators.files import require_writable
-    from icl_estimators.sources import ChainLaw
 
-    law = ChainLaw(
-        3 if options.states is None else options.states,
-        1.0 if options.concentration is None else options.concentration,
-        options.start,
-    )
-    tune = gamma_tuner(law, options.length)
-    made, reference = study_estimators(
-        make_estimators(options, n_states=law.n_states, concentration=law.concentration, tune=tune),
-        law,
-        reference=options.reference,
-        checkpoints=options.checkpoint or (),
-        device=options.device,
-        warn=_warn,
-        length=options.length,
-        tune=tune,
-    )
-    study = Study(
-        estimators=made,
-        reference=reference,
-        source=law,
-        length=options.length,
-        chains=options.chains,
-        sequences_per_chain=options.sequences_per_chain,
-        decomposition_chains=options.decomposition_chains,
-        decomposition_sequences=options.decomposition_sequences,
-        seed=options.seed,
-        level=options.level,
-    )
-    expect_study(study)
-    design, identity = design_options(study), study_identity(made)
+    study = Study.build(options.estimators, warn=warn, dashes="--", **flags_of(options, StudyOptions))
+    record = {"options": study.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
-    check_folder(options.out, {"options": design, "identity": identity}, force=options.force)
+    check_folder(options.out, record, force=options.force)
     if options.resume and (options.out / "run.json").exists():
         return None, []
     if not options.no_report:
         require_writable(options.out / "figures")
-    kept = StudyBlocks(options.out, {**design, **identity}, resume=options.resume, force=options.force)
+    decisive = {**record["options"], **record["identity"]}
+    kept = StudyBlocks(options.out, decisive, resume=options.resume, force=options.force)
     with progress_reports(quiet=options.quiet) as (progress, notice):
         try:
             result = run_study(study, jobs=options.jobs, dask=options.dask, progress=progress, notice=notice, kept=kept)
         except KeyboardInterrupt as stop:
             raise Interrupted(f"stopped; finished blocks are kept in {kept.folder}: --resume goes on", stop) from None
     result.run["dask"] = options.dask
-    return result, list(weight_files(made).values())
+    return result, list(weight_files(study.estimators).values())
 
 
-def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison | None, list[Path]]:
-    from icl_estimators.engine.executors import one_thread
+def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult, list[Path]]:
     from icl_estimators.engine.folder import check_folder
-    from icl_estimators.estimators import split_specs, stated_tolerances, tolerance_lines
     from icl_estimators.estimators.identity import study_identity
-    from icl_estimators.estimators.offers import takes
-    from icl_estimators.estimators.registry import parse_spec
-    from icl_estimators.experiments.compare import Comparison, gamma_record, weight_files
+    from icl_estimators.experiments.assembly import weight_files
     from icl_estimators.experiments.observed import unchecked_line
-    from icl_estimators.experiments.observed_tables import observed_tables, with_reference
-    from icl_estimators.files import sha256
+    from icl_estimators.experiments.observed_study import ObservedOptions, ObservedStudy
     from icl_estimators.sources import read_sequences
     from icl_estimators.sources.observed.sequences import dataset
 
@@ -254,65 +215,16 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
         data = read_sequences(options.sequences, delimiter=options.delimiter, characters=options.characters)
     else:
         data = dataset(options.dataset)
-    if options.states not in (None, data.n_states):
-        raise InputError(f"{data.name} has {data.n_states} states, not {options.states}: leave --states out")
-    named = [] if options.estimators is None else split_specs(options.estimators)
-    if options.concentration is None and any(parse_spec(spec).head == "bayes" for spec in (*named, options.reference)):
-        raise InputError("bayes needs --concentration on observed sequences: their prior is not known")
-    if not any(takes(spec, "concentration") for spec in (*named, options.reference)):
-        refuse_flags(options, ["concentration"], "observed sequences without bayes among the estimators")
-    estimators, reference = with_reference(
-        make_estimators(options, n_states=data.n_states, concentration=options.concentration or 1.0),
-        options.reference,
-        n_states=data.n_states,
-        concentration=options.concentration or 1.0,
-        device=options.device,
-        checkpoints=options.checkpoint or (),
-        warn=_warn,
-    )
-    window = options.length
-    weights = weight_files(estimators)
-    tolerances = stated_tolerances(estimators)
-    design: dict[str, Any] = {
-        "data": data.name,
-        "data_sha256": _digest(data),
-        "labels": list(data.labels),
-        "n_sequences": len(data.sequences),
-        "n_predictions": data.n_predictions,
-        "longest_history": max(len(sequence) - 1 for sequence in data.sequences),
-        "estimators": [estimator.name for estimator in estimators],
-        "reference": reference,
-        "weights": {name: sha256(path) for name, path in weights.items()},
-        "concentration": options.concentration,
-        "length": window,
-        "states": data.n_states,
-        "level": options.level,
-        **({"tolerances": tolerances} if tolerances else {}),
-    }
-    identity = study_identity(estimators)
+    study = ObservedStudy.build(data, options.estimators, warn=warn, dashes="--", **flags_of(options, ObservedOptions))
+    record = {"options": study.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
-    check_folder(options.out, {"options": design, "identity": identity}, force=options.force)
-    for line in (*tolerance_lines(tolerances), *unchecked_line(estimators, data, window)):
-        _warn(line)
+    check_folder(options.out, record, force=options.force)
+    for line in unchecked_line(study.estimators, data, study.length):
+        warn(line)
     if not options.quiet:
-        _warn(data.described())
-    with one_thread():
-        tables = observed_tables(estimators, data, reference=reference, window=window, level=options.level)
+        warn(data.described())
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
-    run = {"options": design, "identity": identity, "data": data.record, **gamma_record(estimators)}
-    return Comparison(tables, run), [*inputs, *weights.values()]
-
-
-def _digest(data: ObservedSequences) -> str:
-    """Return a digest of the sequences as they were read, whatever file or pipe they came from."""
-    digest = hashlib.sha256(repr(data.labels).encode())
-    for sequence in data.sequences:
-        digest.update(repr(sequence.tolist()).encode())
-    return digest.hexdigest()
-
-
-def _warn(line: str) -> None:
-    print(line, file=sys.stderr)
+    return study.run(), [*inputs, *weight_files(study.estimators).values()]
 
 
 if __name__ == "__main__":

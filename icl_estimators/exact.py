@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 for metric in EXACT_METRICS:
                     writer.writerow([result.estimator, n + 1, metric, repr(float(result.metrics[metric][n]))])
         return 0
-    from icl_estimators.experiments.compare import gamma_record
+    from icl_estimators.experiments.assembly import gamma_record
     from icl_estimators.text import gamma_text, number, text_table
 
     n_last = options.context_length

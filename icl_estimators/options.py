@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,13 +30,14 @@ __all__ = [
     "count",
     "decomposition_parent",
     "estimator_parent",
+    "flags_of",
     "level",
     "make_estimators",
     "natural",
-    "progress_reports",
     "refuse_flags",
     "report_formats",
     "sampling_parent",
+    "warn",
 ]
 
 
@@ -125,7 +125,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(body: Main) -> Main:
-    """Give a command line its exit codes: 0 done, 2 the user can mend it, 130 Ctrl-C, 143 SIGTERM, 1 a fault of ours.
+    """Give a command line its exit codes: 0 done, 2 the user can fix it, 130 Ctrl-C, 143 SIGTERM, 1 a fault of ours.
 
     The user's errors are one line on standard error, without a traceback. Faults of ours keep theirs.
     """
@@ -269,6 +269,7 @@ def estimator_parent() -> Parser:
     )
     parent.add_argument(
         "--checkpoint",
+        dest="checkpoints",
         action="append",
         metavar="[NAME=]FILE",
         help="a trained transformer (.safetensors), and what its rows are called; may be repeated (default: the "
@@ -321,6 +322,25 @@ def decomposition_parent() -> Parser:
     return parent
 
 
+def flags_of(options: argparse.Namespace, names: type) -> dict[str, Any]:
+    """Return those flags that a study has options for, by the same names; a flag without a value is left out.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As a :class:`Parser` returns it.
+    names : TypedDict
+        The options, such as :class:`icl_estimators.experiments.study.StudyOptions`.
+    """
+    found = {name: getattr(options, name, None) for name in names.__annotations__}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def warn(line: str) -> None:
+    """Print a line to standard error."""
+    print(line, file=sys.stderr)
+
+
 def make_estimators(
     options: argparse.Namespace,
     *,
@@ -329,117 +349,25 @@ def make_estimators(
     check_length: int | None = None,
     tune: Callable[[bool], float] | None = None,
 ) -> list[Estimator]:
-    """Make what ``--estimators`` and ``--checkpoint`` ask for. A default that cannot take K is left out with a line.
+    """Make what ``--estimators`` and ``--checkpoint`` ask for, without a study.
 
-    With `check_length`, each is held to the contract on sequences of so many tokens; a study does that by itself.
-    `tune` is what ``construction-softmax:tuned`` asks for its γ, where chains have a law and a length.
+    Parameters are those of :func:`icl_estimators.experiments.assembly.assemble`.
 
     Raises
     ------
-    InputError
-        As :func:`icl_estimators.estimators.get_all`, or if a checkpoint or the device is not there, or no estimator
-        uses it.
-    ContractError
-        If an estimator breaks the contract.
+    InputError, ContractError
+        As :func:`icl_estimators.experiments.assembly.assemble`.
     """
-    from icl_estimators.estimators import DEFAULT_SPECS, get_all, split_specs
-    from icl_estimators.estimators.offers import require_use
-    from icl_estimators.estimators.training_runs import label_checkpoints
+    from icl_estimators.experiments.assembly import assemble
 
-    specs = None if options.estimators is None else split_specs(options.estimators)
-    for checkpoint in label_checkpoints(options.checkpoint or ()):
-        if not checkpoint.path.is_file():
-            raise InputError(f"no such checkpoint: {checkpoint.path} (give a .safetensors file)")
-    device = getattr(options, "device", "cpu")
-    if device != "cpu":  # asked for, even if no transformer is
-        from icl_estimators.transformer.device import require_device
-
-        require_device(device)
-    reference = getattr(options, "reference", None)  # it is computed too
-    named = [*(DEFAULT_SPECS if specs is None else specs), *(() if reference is None else (reference,))]
-    require_use(named, checkpoints=bool(options.checkpoint), device=device, dashes="--")
-    made = get_all(
-        specs,
+    made, _ = assemble(
+        options.estimators,
         n_states=n_states,
         concentration=concentration,
-        checkpoints=options.checkpoint or (),
-        warn=lambda line: print(line, file=sys.stderr),
-        device=device,
+        warn=warn,
+        checkpoints=options.checkpoints or (),
         tune=tune,
+        check_length=check_length,
+        dashes="--",
     )
-    if check_length is not None:
-        _check(made, n_states, check_length)
-    return made
-
-
-def _check(estimators: Sequence[Estimator], n_states: int, length: int) -> None:
-    from icl_estimators.engine.executors import one_thread
-    from icl_estimators.estimators import check_estimator, stated_tolerances, tolerance_lines
-
-    with one_thread():
-        for estimator in estimators:
-            check_estimator(estimator, n_states, length=length)
-    for line in tolerance_lines(stated_tolerances(estimators)):
-        print(line, file=sys.stderr)
-
-
-@contextmanager
-def progress_reports(*, quiet: bool) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
-    """Give two callbacks: (what, done, total) for progress, and one that takes a line for each loss made good.
-
-    Progress is a bar on a terminal, a line now and then otherwise, and nothing if quiet; losses are counted beside it.
-    """
-    if quiet:
-        yield lambda what, done, total: None, lambda line: None
-    elif sys.stderr.isatty():
-        yield from _bars()
-    else:
-        yield from _lines()
-
-
-def _bars() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
-    from tqdm import tqdm
-
-    bars: dict[str, tqdm] = {}
-    losses = 0
-
-    def show(what: str, done: int, total: int) -> None:
-        if what not in bars:  # what an earlier run had finished says nothing about the speed of this one
-            bars[what] = tqdm(total=total, desc=what, unit="chain", leave=False, initial=done if done < total else 0)
-        bars[what].update(done - bars[what].n)
-
-    def say(line: str) -> None:
-        nonlocal losses
-        losses += 1
-        tqdm.write(line, file=sys.stderr)
-        for bar in bars.values():
-            bar.set_postfix({"lost and made good": losses})
-
-    try:
-        yield show, say
-    finally:
-        for bar in bars.values():
-            bar.close()
-
-
-def _lines() -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
-    began: dict[str, tuple[float, int]] = {}
-    last = time.monotonic()
-    losses = 0
-
-    def log(what: str, done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        start, before = began.setdefault(what, (now, done))
-        if now - last >= 10:
-            last = now
-            left = f", about {(now - start) / (done - before) * (total - done):.0f} s left" if done > before else ""
-            lost = f", {losses} lost and made good" if losses else ""
-            print(f"{what}: {done:,} of {total:,} chains{lost}{left}", file=sys.stderr)
-
-    def say(line: str) -> None:
-        nonlocal losses
-        losses += 1
-        print(line, file=sys.stderr)
-
-    yield log, say
+    return list(made)

@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     from icl_estimators.estimators.construction import Construction, ConstructionSoftmax
     from icl_estimators.estimators.counting import Bayes
-    from icl_estimators.experiments.compare import gamma_record
+    from icl_estimators.experiments.assembly import gamma_record
     from icl_estimators.text import gamma_text, number, text_table
 
     print(f"What comes after the last {tokens[-1]} of {_shown(tokens)}\n")

@@ -17,15 +17,16 @@ from icl_estimators.options import (
     command,
     count,
     estimator_parent,
+    flags_of,
     level,
-    make_estimators,
-    progress_reports,
     refuse_flags,
     sampling_parent,
+    warn,
 )
+from icl_estimators.progress import progress_reports
 
 if TYPE_CHECKING:
-    from icl_estimators.experiments.smoothing import Smoothing
+    from icl_estimators.api import Smoothing
 
 __all__ = ["main"]
 
@@ -98,55 +99,29 @@ def _main(options: argparse.Namespace, arguments: Sequence[str], held: ExitStack
 
 
 def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[Path]]:
+    from icl_estimators.api import Smoothing
     from icl_estimators.engine.folder import check_folder
     from icl_estimators.estimators.identity import study_identity
-    from icl_estimators.experiments.compare import study_estimators, weight_files
-    from icl_estimators.experiments.smoothing import run_smoothing, smoothing_design, smoothing_options
-    from icl_estimators.experiments.tuning import gamma_tuner
+    from icl_estimators.experiments.assembly import weight_files
+    from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
+    from icl_estimators.experiments.study import ChainOptions, Study
     from icl_estimators.files import require_writable
     from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS
-    from icl_estimators.sources import ChainLaw
 
-    law = ChainLaw(
-        3 if options.states is None else options.states,
-        1.0 if options.concentration is None else options.concentration,
-        options.start,
-    )
-    tune = gamma_tuner(law, options.length)
-    made, reference = study_estimators(
-        make_estimators(options, n_states=law.n_states, concentration=law.concentration, tune=tune),
-        law,
-        reference="add-one",
-        checkpoints=options.checkpoint or (),
-        device=options.device,
-        warn=lambda line: print(line, file=sys.stderr),
-        length=options.length,
-        tune=tune,
-    )
+    flags = flags_of(options, ChainOptions)
+    study = Study.build(options.estimators, warn=warn, dashes="--", decomposition_chains=0, **flags)
     families = () if options.families == "none" else _names(options.families, FAMILIES)
     by = _names(options.by, GROUPINGS)
     if families and "overall" not in by:  # families are compared over all prefixes
         refuse_flags(options, ["families"], f"--by {','.join(by)}, which leaves overall out")
-    design = smoothing_design(
-        made,
-        reference=reference,
-        source=law,
-        length=options.length,
-        chains=options.chains,
-        sequences_per_chain=options.sequences_per_chain,
-        seed=options.seed,
-        level=options.level,
-        by=by,  # type: ignore[arg-type]
-        families=families,
-        interventions=not options.no_interventions,
-    )
-    record = {"options": smoothing_options(design), "identity": study_identity(made)}
+    design = SmoothingDesign(study, by, families, not options.no_interventions)  # type: ignore[arg-type]
+    record = {"options": design.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
     check_folder(options.out, record, force=options.force)
     require_writable(options.out / "figures")
     with progress_reports(quiet=options.quiet) as (progress, notice):
         result = run_smoothing(design, jobs=options.jobs, progress=progress, notice=notice)
-    return result, list(weight_files(made).values())
+    return Smoothing.of(result), list(weight_files(study.estimators).values())
 
 
 def _names(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:

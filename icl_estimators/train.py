@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from icl_estimators.locking import sole_writer
 from icl_estimators.options import Interrupted, Parser, Terminated, command, count, natural
 from icl_estimators.options import concentration as positive
+from icl_estimators.progress import progress_reports
 from icl_estimators.validation import InputError
 
 if TYPE_CHECKING:
@@ -249,39 +249,14 @@ def _interruptible() -> Iterator[_Asked]:
 
 @contextmanager
 def _progress(runs: Sequence[Run], *, quiet: bool) -> Iterator[Report]:
-    """Give a callback: one bar over all runs on a terminal, a line now and then otherwise, nothing if quiet."""
-    if quiet:
-        yield lambda run, step, row: None
-        return
-    if not sys.stderr.isatty():
-        last = time.monotonic()
+    """Give a callback that shows every run's step and what was measured there."""
+    steps = sum(run.recipe.steps for run in runs)
+    with progress_reports(quiet=quiet, unit="step", together=steps) as (progress, _):
 
-        def log(run: Run, step: int, row: MetricRow) -> None:
-            nonlocal last
-            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES or step == run.recipe.steps:
-                last = time.monotonic()
-                print(f"{run.name}: step {step:,} of {run.recipe.steps:,}, {_measured(row)}", file=sys.stderr)
+        def report(run: Run, step: int, row: MetricRow) -> None:
+            progress(run.name, step, run.recipe.steps, _measured(row))
 
-        yield log
-        return
-    from tqdm import tqdm
-
-    steps: dict[Run, int] = {}
-    with tqdm(total=sum(run.recipe.steps for run in runs), unit="step", dynamic_ncols=True) as bar:
-
-        def show(run: Run, step: int, row: MetricRow) -> None:
-            if run not in steps:  # what an earlier process did says nothing about this one's speed
-                bar.initial += step
-                bar.n += step
-            bar.set_description_str(run.name, refresh=False)
-            bar.set_postfix_str(_measured(row), refresh=False)
-            bar.update(step - steps.get(run, step))
-            steps[run] = step
-
-        yield show
-
-
-_SECONDS_BETWEEN_LINES = 10.0
+        yield report
 
 
 def _measured(row: MetricRow) -> str:

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import settings
 from numpy.typing import NDArray
 
+from icl_estimators.api import Comparison, compare
 from icl_estimators.engine.executors import one_thread
-from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.inference import Cells
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ChainLaw, Sample, posterior_predictive, sample_chains, transition_counts

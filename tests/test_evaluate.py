@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import compare
+from icl_estimators.engine import running
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.evaluate import main
 from icl_estimators.experiments import compare as module_of_compare
-from icl_estimators.experiments.compare import compare
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.schemas import SCHEMAS
 
@@ -179,7 +180,7 @@ def test_checkpoints_are_recorded_by_their_digest(tmp_path: Path) -> None:
 
 
 def test_any_number_of_jobs_writes_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 100)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 100)
     options = [*QUICK, "--chains", "230", "--sequences-per-chain", "12", "--decomposition-chains", "120", "--quiet"]
     for jobs in ("1", "2"):
         assert main([*options, "--out", str(tmp_path / jobs), "--jobs", jobs]) == 0
@@ -386,7 +387,7 @@ def test_a_broken_estimator_is_named_with_its_first_row(
 def test_an_exception_on_a_chain_names_it_and_loses_nothing(
     refused: Refused, mine: Path, jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 100)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 100)
     assert main([*QUICK, "--out", str(tmp_path / "out"), "--quiet"]) == 0
     before = contents(tmp_path / "out")
     design = ["--chains", "4000", "--sequences-per-chain", "1", "--length", "13", "--decomposition-chains", "0"]

@@ -14,8 +14,9 @@ from analysis.architecture import MAY_USE
 FOLDER = Path(icl_estimators.__path__[0])
 TOP_FLOOR = {path.stem for path in FOLDER.glob("*.py") if '\nif __name__ == "__main__":' in path.read_text("utf-8")} | {
     "options",
+    "api",
 }
-"""The commands and what they share: they may use everything, and no room may use them."""
+"""The commands, what they share and their Python face: they may use everything, and no room may use them."""
 
 
 @pytest.fixture(scope="module")

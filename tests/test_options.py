@@ -250,7 +250,7 @@ def test_a_checkpoint_that_is_not_there_is_named_whatever_else_is_asked(tmp_path
     arguments = ["--estimators", "bigram", "--checkpoint", str(there), "--checkpoint", str(tmp_path / "absent")]
     with pytest.raises(InputError, match=re.escape(f"no such checkpoint: {tmp_path / 'absent'} (give a .safe")):
         make_estimators(chosen(*arguments), n_states=3, concentration=1.0)
-    assert chosen(*arguments).checkpoint == [str(there), str(tmp_path / "absent")]
+    assert chosen(*arguments).checkpoints == [str(there), str(tmp_path / "absent")]
 
 
 def test_a_default_that_cannot_take_k_is_left_out_aloud(

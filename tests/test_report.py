@@ -94,7 +94,7 @@ def test_without_the_extra_tables_still_come_and_one_line_says_what_to_install(
     assert evaluate.main([*DESIGN, "--out", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert err == (
-        "report.html and report.pdf left out, for want of pypandoc_binary and typst: "
+        "report.html and report.pdf left out, because pypandoc_binary and typst are not installed: "
         "pip install 'icl-estimators[report]'\n"
     )
     assert (tmp_path / "risk.csv").is_file()

@@ -61,7 +61,7 @@ def test_run_writes_what_it_says(tmp_path, capsys):
     lines = out.splitlines()
     for seed in (3, 5, 6):
         assert sum(line.startswith(f"k3-seed{seed}: regret 0.") for line in lines) == 1
-        assert f"k3-seed{seed}: step 30 of 30, loss " in err
+        assert f"k3-seed{seed}: 30 of 30 steps, loss " in err
     paths = [Path(line.strip()) for line in lines[lines.index("Wrote") + 1 :]]
     assert len(paths) == 12
     assert all(path.exists() for path in paths)

@@ -4,6 +4,7 @@ from icl_estimators.engine.block_store import (
     BlockStore,
     StudyBlocks,
 )
+from icl_estimators.engine.blocks import UNIT, blocks, unit_size
 from icl_estimators.engine.executors import (
     ATTEMPTS,
     Crew,
@@ -19,6 +20,8 @@ from icl_estimators.engine.folder import (
     save_tables,
     write_json,
 )
+from icl_estimators.engine.result import StudyResult
+from icl_estimators.engine.running import Progress, crew_for, run_design
 from icl_estimators.engine.tables import (
     Cell,
     Table,
@@ -31,13 +34,20 @@ __all__ = [
     "Crew",
     "InProcess",
     "Processes",
+    "Progress",
     "StudyBlocks",
+    "StudyResult",
     "Table",
     "TaskFailed",
+    "UNIT",
+    "blocks",
     "cannot_travel",
     "check_folder",
+    "crew_for",
     "in_order",
     "one_thread",
+    "run_design",
     "save_tables",
+    "unit_size",
     "write_json",
 ]

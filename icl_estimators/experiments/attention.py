@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from icl_estimators.engine.blocks import UNIT
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import ContractError
 from icl_estimators.experiments.attention_quantities import (
@@ -15,7 +16,7 @@ from icl_estimators.experiments.attention_quantities import (
     AttentionQuantities,
     attention_quantities,
 )
-from icl_estimators.experiments.study import UNIT, Study
+from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Intervals, Moments, mean_intervals, merge_in_order, two_way_intervals, with_mean
 from icl_estimators.metrics import ATTENTION_QUANTITIES
 

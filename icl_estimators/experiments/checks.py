@@ -16,11 +16,9 @@ from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Check, agreement_check, zero_mean_check
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.metrics import METRICS
+from icl_estimators.vocabulary import SAW_THE_FUTURE
 
-__all__ = ["SAW_THE_FUTURE", "check_table", "exact_length", "exact_risks"]
-
-SAW_THE_FUTURE = "saw_the_future"
-"""The check of the rows that are only there for an estimator that has seen tokens after the prefix."""
+__all__ = ["check_table", "exact_length", "exact_risks"]
 
 _FALSE_ALARM = 1e-6  # of an estimator that has not, one measure; all share their draws, and one lucky draw accuses all
 _ROUNDING = 1e-13

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.estimators import Estimator, get_all
+from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.observed import ObservedRow, observed_rows, risk_row
 from icl_estimators.experiments.pair_table import pair_rows
 from icl_estimators.inference import IDENTICAL, PairComparisons, compare_pairs, is_rounding
@@ -24,7 +23,7 @@ from icl_estimators.inference.serial import block_bootstrap, block_length, long_
 from icl_estimators.sources import ObservedSequences
 from icl_estimators.validation import InputError, probability_level
 
-__all__ = ["difference_metrics", "observed_tables", "with_reference"]
+__all__ = ["difference_metrics", "observed_tables"]
 
 Array = NDArray[np.float64]
 
@@ -94,36 +93,6 @@ def observed_tables(
         "differences": Table.of("differences", differences),
         "pairs": Table.of("pairs", pairs),
     }
-
-
-def with_reference(
-    estimators: Iterable[Estimator], reference: str, **options: Any
-) -> tuple[tuple[Estimator, ...], str]:
-    """Return the estimators with the reference among them, and its name.
-
-    Parameters
-    ----------
-    estimators : iterable of Estimator
-    reference : str
-        Name of one of them, or a spec.
-    **options
-        As for :func:`icl_estimators.estimators.get_all`.
-
-    Raises
-    ------
-    InputError
-        If the spec stands for several training runs, or as :func:`icl_estimators.estimators.get_all`.
-    """
-    made = tuple(estimators)
-    names = [estimator.name for estimator in made]
-    if reference in names:
-        return made, reference
-    candidates = get_all([reference], **options)
-    if len(candidates) > 1:
-        listed = ", ".join(candidate.name for candidate in candidates)
-        raise InputError(f"the reference {reference} stands for several training runs: name one of {listed}")
-    name = candidates[0].name  # a spec may be spelled in several ways
-    return (made, name) if name in names else ((*made, *candidates), name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,33 +1,21 @@
-"""Effective smoothing: which pseudo-count, or which other rule, does an estimator act like, and by what mechanism.
-
-The Python face of ``python -m icl_estimators.smoothing``.
-"""
+"""Effective smoothing: which pseudo-count, or which other rule, does an estimator act like, and by what mechanism."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from icl_estimators.engine.executors import in_order, one_thread
+from icl_estimators.engine.blocks import blocks
+from icl_estimators.engine.executors import Notice, in_order, one_thread
+from icl_estimators.engine.result import StudyResult
+from icl_estimators.engine.running import Progress, crew_for, run_design
 from icl_estimators.engine.tables import Table
 from icl_estimators.estimators import Estimator
 from icl_estimators.estimators.identity import study_identity
-from icl_estimators.experiments.compare import (
-    Comparison,
-    Paths,
-    Progress,
-    crew_for,
-    design_options,
-    expect_study,
-    gamma_record,
-    refuse_unused,
-    run_design,
-    study_estimators,
-    warn_left_out,
-)
+from icl_estimators.experiments.assembly import gamma_record
 from icl_estimators.experiments.interventions import (
     InterventionMoments,
     intervention_block,
@@ -36,8 +24,7 @@ from icl_estimators.experiments.interventions import (
 )
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.smoothing_tables import smoothing_table
-from icl_estimators.experiments.study import Study, blocks
-from icl_estimators.experiments.tuning import gamma_tuner
+from icl_estimators.experiments.study import Study
 from icl_estimators.inference import merge_in_order
 from icl_estimators.inference.trees import Summary
 from icl_estimators.provenance import made_with
@@ -51,21 +38,16 @@ from icl_estimators.pseudo_counts import (
     smoothing_family,
 )
 from icl_estimators.pseudo_counts.streaming import PANEL_VISITS, SmoothingMoments, SmoothingPrefixes, SmoothingSums
-from icl_estimators.reporting.terminal.smoothing import smoothing_text
-from icl_estimators.sources import ChainLaw, Source, occurrence_counts, transition_counts
+from icl_estimators.sources import occurrence_counts, transition_counts
 from icl_estimators.validation import InputError, positive_int
 from icl_estimators.workers import refuse_in_worker
 
 __all__ = [
-    "Smoothing",
     "SmoothingDesign",
     "SmoothingPart",
-    "effective_smoothing",
     "family_fits",
     "run_smoothing",
     "smoothing_block",
-    "smoothing_design",
-    "smoothing_options",
 ]
 
 FAMILY_PREFIXES = 2_000_000
@@ -119,138 +101,13 @@ class SmoothingDesign:
         chains = max(2, FAMILY_PREFIXES // (self.study.sequences_per_chain * self.study.length))
         return min(self.study.chains, chains)
 
-
-class Smoothing(Comparison):
-    """What a smoothing study found: tables `smoothing` and, where there is a trained model, `interventions`."""
-
-    def summary(self) -> str:
-        """Return the headline figures as text: pseudo-counts by visits, the best family, what interventions do."""
-        return smoothing_text(self.tables, self.run)
-
-
-def effective_smoothing(
-    estimators: Iterable[str | Estimator] | str | None = None,
-    *,
-    by: Sequence[Grouping] = GROUPINGS,
-    families: Sequence[str] = FAMILIES,
-    interventions: bool = True,
-    checkpoints: Paths = (),
-    chains: int = 2000,
-    sequences_per_chain: int = 10,
-    length: int = 100,
-    states: int = 3,
-    concentration: float = 1.0,
-    start: str = "uniform",
-    seed: int = 0,
-    level: float = 0.95,
-    jobs: int = 1,
-    device: str = "cpu",
-    progress: Progress | None = None,
-) -> Smoothing:
-    """Find which pseudo-count each estimator acts like.
-
-    Parameters
-    ----------
-    estimators : iterable of str or Estimator, or str, optional
-        As for :func:`icl_estimators.compare`. The add-one rule is added: its pseudo-count must come out as 1.
-    by : sequence of {"overall", "context-length", "visits"}
-        Over all prefixes, and by their length and by n_v.
-    families : sequence of str
-        Other rules to compare with the plain pseudo-count over all prefixes; empty for none.
-    interventions : bool
-        Whether to replace parts of a trained model's mechanism.
-    checkpoints, chains, sequences_per_chain, length, states, concentration, start, seed, level, jobs, device, progress
-        As for :func:`icl_estimators.compare`.
-
-    Returns
-    -------
-    Smoothing
-
-    Raises
-    ------
-    InputError
-        If an option is out of its range or a name unknown; if `checkpoints` or another `device` is given but no
-        estimator uses it.
-    ContractError
-        If an estimator fails or breaks the contract.
-
-    Warns
-    -----
-    UserWarning
-        If an estimator of the default list does not take `states` and is left out.
-
-    Examples
-    --------
-    >>> found = effective_smoothing(["add-constant:0.5"], by=["overall"], families=[], chains=20, length=12)
-    >>> rows = found.smoothing.query("parameter == 'pseudo_count'").set_index("estimator")
-    >>> rows.estimate.round(9).to_dict()
-    {'add-constant:0.5': 0.5, 'add-one': 1.0}
-    """
-    refuse_in_worker(jobs)
-    law = ChainLaw(states, concentration, start)
-    estimators = refuse_unused(estimators, "add-one", checkpoints=checkpoints, device=device)
-    made, reference = study_estimators(
-        estimators,
-        law,
-        reference="add-one",
-        checkpoints=checkpoints,
-        device=device,
-        warn=warn_left_out,
-        length=length,
-        tune=gamma_tuner(law, length),
-    )
-    design = smoothing_design(
-        made,
-        reference=reference,
-        source=law,
-        length=length,
-        chains=chains,
-        sequences_per_chain=sequences_per_chain,
-        seed=seed,
-        level=level,
-        by=by,
-        families=families,
-        interventions=interventions,
-    )
-    return run_smoothing(design, jobs=jobs, progress=progress)
-
-
-def smoothing_design(
-    estimators: Sequence[Estimator],
-    *,
-    reference: str,
-    source: Source,
-    length: int,
-    chains: int,
-    sequences_per_chain: int,
-    seed: int,
-    level: float,
-    by: Sequence[Grouping],
-    families: Sequence[str],
-    interventions: bool,
-) -> SmoothingDesign:
-    """Return the design of a smoothing study, its estimators told how much is coming; both faces begin here.
-
-    Parameters are those of :func:`effective_smoothing`.
-
-    Raises
-    ------
-    InputError
-        If an option is out of its range or a name unknown.
-    """
-    study = Study(
-        estimators=tuple(estimators),
-        reference=reference,
-        source=source,
-        length=length,
-        chains=chains,
-        sequences_per_chain=sequences_per_chain,
-        decomposition_chains=0,
-        seed=seed,
-        level=level,
-    )
-    expect_study(study)
-    return SmoothingDesign(study, tuple(by), tuple(families), interventions)
+    def record(self) -> dict[str, Any]:
+        """Return all that decides the study's numbers, as plain values: the `options` of run.json."""
+        options = self.study.record()
+        for unused in ("reference", "decomposition_chains", "decomposition_sequences"):
+            del options[unused]
+        own = {"by": list(self.by), "families": list(self.families), "interventions": self.interventions}
+        return options | own
 
 
 def run_smoothing(
@@ -258,8 +115,8 @@ def run_smoothing(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
-    notice: Callable[[str], None] | None = None,
-) -> Smoothing:
+    notice: Notice | None = None,
+) -> StudyResult:
     """Run a smoothing study and make its tables.
 
     Parameters
@@ -273,7 +130,7 @@ def run_smoothing(
     Raises
     ------
     InputError, ContractError
-        As :func:`effective_smoothing`.
+        As :func:`icl_estimators.effective_smoothing`.
     """
     jobs = positive_int(jobs, "jobs")
     refuse_in_worker(jobs)
@@ -284,7 +141,7 @@ def run_smoothing(
     targets = intervention_targets(study) if design.interventions else ()
     families: dict[str, tuple[FamilyFit, ...]] = {}
     tables: dict[str, Table] = {}
-    with crew_for(design, study.estimators, study.chains * study.sequences_per_chain, jobs) as crew:
+    with crew_for(design, study.chains * study.sequences_per_chain, jobs, pack=study.sealed) as crew:
         run = partial(
             run_design,
             chains=study.chains,
@@ -311,7 +168,7 @@ def run_smoothing(
         if changed is not None:
             tables["interventions"] = intervention_table(study, changed)
     record = {
-        "options": smoothing_options(design),
+        "options": design.record(),
         "identity": identity,
         **gamma_record(study.estimators),
         "intervened_on": [target.name for target in targets],
@@ -322,19 +179,7 @@ def run_smoothing(
         **made_with(),
         "wall_time_s": time.perf_counter() - began,
     }
-    return Smoothing(tables, record)
-
-
-def smoothing_options(design: SmoothingDesign) -> dict[str, Any]:
-    """Return all that decides a smoothing study's numbers, as plain values."""
-    options = design_options(design.study)
-    for unused in ("reference", "decomposition_chains", "decomposition_sequences"):
-        del options[unused]
-    return options | {
-        "by": list(design.by),
-        "families": list(design.families),
-        "interventions": design.interventions,
-    }
+    return StudyResult(tables, record)
 
 
 @dataclass(frozen=True, eq=False)

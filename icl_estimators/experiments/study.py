@@ -2,23 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, TypedDict, Unpack
 
-from icl_estimators.estimators import Estimator
+from icl_estimators.engine.blocks import unit_size
+from icl_estimators.estimators import Estimator, expect
+from icl_estimators.estimators.identity import Sealed
 from icl_estimators.estimators.training_runs import pooled_runs
+from icl_estimators.experiments.assembly import Paths, assemble, estimators_record
+from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.sources import ChainLaw, Source
 from icl_estimators.validation import InputError, positive_int, probability_level
 
-__all__ = ["UNIT", "Study", "blocks", "unit_size"]
+__all__ = ["DEFAULTS", "ChainOptions", "Study", "StudyOptions"]
 
-UNIT = 50
-"""Chains that are summarised together; summaries are merged in chain order."""
 
-# What an estimator is given at once: large enough to pay for a call, small in memory.
-_BLOCK_SEQUENCES = 2000
-_BLOCK_CELLS = 600_000  # probabilities: as many sequences at K = 3 and T = 100
-_UNIT_CELLS = 6_000_000
+class ChainOptions(TypedDict, total=False):
+    """Which estimators and chains a study is about; the flags of the commands have the same names.
+
+    Attributes
+    ----------
+    checkpoints : path or sequence of paths
+        Trained transformers, FILE or "NAME=FILE"; by default the one that ships for this K. Several are pooled where
+        they are training runs of one recipe with seeds of their own.
+    device : str
+        Where a transformer runs.
+    states : int
+        K ≥ 2.
+    concentration : float
+        α of the Dirichlet prior.
+    start : str
+        Law of the first token, "uniform" or "stationary".
+    chains, sequences_per_chain, length, seed, level
+        As for :class:`Study`.
+    """
+
+    checkpoints: Paths
+    device: str
+    chains: int
+    sequences_per_chain: int
+    length: int
+    states: int
+    concentration: float
+    start: str
+    seed: int
+    level: float
+
+
+class StudyOptions(ChainOptions, total=False):
+    """The options of a comparison.
+
+    Attributes
+    ----------
+    reference : str
+        Spec or name of the estimator that the others are compared with; added if it is not among them.
+    decomposition_chains, decomposition_sequences
+        As for :class:`Study`.
+    """
+
+    reference: str
+    decomposition_chains: int
+    decomposition_sequences: int
 
 
 @dataclass(frozen=True)
@@ -33,14 +78,15 @@ class Study:
         runs of that recipe, and also get rows together.
     reference : str
         Name of the estimator, or recipe, that the others are compared with.
+    chains, sequences_per_chain : int
+        R ≥ 2 independent chains with S ≥ 1 sequences each, for risk and differences.
+    decomposition_chains, decomposition_sequences : int
+        The nested design of bias and variance, on chains of its own; 0 chains leave it out, else at least 2 chains with
+        2 sequences.
+    length : int
+        T ≥ 1 tokens are read.
     source : Source
         What draws the chains and their sequences.
-    length : int
-        T ≥ 1.
-    chains, sequences_per_chain : int
-        R ≥ 2 chains with S ≥ 1 sequences each, for risk and differences.
-    decomposition_chains, decomposition_sequences : int
-        The nested design of bias and variance; 0 chains leave it out, else at least 2 chains with 2 sequences.
     seed : int
         Of all streams.
     level : float
@@ -55,12 +101,12 @@ class Study:
 
     estimators: tuple[Estimator, ...]
     reference: str = "add-one"
-    source: Source = field(default_factory=ChainLaw)
-    length: int = 100
     chains: int = 2000
     sequences_per_chain: int = 10
     decomposition_chains: int = 500
     decomposition_sequences: int = 64
+    length: int = 100
+    source: Source = field(default_factory=ChainLaw)
     seed: int = 0
     level: float = 0.95
 
@@ -98,6 +144,95 @@ class Study:
                 raise InputError(f"two estimators are called {name}: name each once")
         if self.reference not in self.names:
             raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(self.names)}")
+
+    @classmethod
+    def build(
+        cls,
+        estimators: Iterable[str | Estimator] | str | None = None,
+        *,
+        warn: Callable[[str], None],
+        dashes: str = "",
+        **options: Unpack[StudyOptions],
+    ) -> Self:
+        """Make the estimators, hold each to the contract once at this T, and return the study.
+
+        Every command and its Python face begin here.
+
+        Parameters
+        ----------
+        estimators : iterable of str or Estimator, or str, optional
+            Specs or your own objects, or specs in one string, separated by commas; by default every estimator of the
+            default list that takes this K, γ of `construction-softmax` tuned to the law and the length.
+        warn : callable
+            Takes one line for each estimator that is left out, and other warnings.
+        dashes : str
+            ``--`` if the options are flags; they are called so in messages.
+        **options
+            See :class:`StudyOptions`.
+
+        Raises
+        ------
+        InputError
+            If an option is out of its range, a name is unknown, or checkpoints or another device are given but no
+            estimator uses them.
+        ContractError
+            If an estimator breaks the contract.
+
+        Examples
+        --------
+        >>> Study.build("bigram", length=12, warn=print).names
+        ('bigram', 'add-one')
+        """
+        unknown = sorted(options.keys() - StudyOptions.__annotations__.keys())
+        if unknown:
+            raise TypeError(f"{unknown[0]!r} is no option of a study: choose from {', '.join(sorted(DEFAULTS))}")
+        given: dict[str, Any] = {**DEFAULTS, **options}
+        source = ChainLaw(*(given.pop(name) for name in ("states", "concentration", "start")))
+        given["estimators"], given["reference"] = assemble(
+            estimators,
+            n_states=source.n_states,
+            concentration=source.concentration,
+            warn=warn,
+            reference=given["reference"],
+            checkpoints=given.pop("checkpoints"),
+            device=given.pop("device"),
+            tune=gamma_tuner(source, given["length"]),
+            check_length=given["length"],
+            dashes=dashes,
+        )
+        study = cls(source=source, **given)
+        study.announce()
+        return study
+
+    def announce(self) -> None:
+        """Tell the estimators how much the study will ask of them; what they choose by it is part of the record."""
+        expect(self.estimators, self.sequences, self.length)
+
+    def sealed(self, shared: object) -> Sealed:
+        """Return what workers are sent of `shared`: only those that have the estimators' very sources take it."""
+        return Sealed(shared, self.estimators)
+
+    def record(self) -> dict[str, Any]:
+        """Return all that decides the study's numbers, as plain values: the `options` of run.json."""
+        plain: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        by_kernel = [rule.name for rule in self.estimators if getattr(rule, "engine", None) == "kernel"]
+        record: dict[str, Any] = {}
+        for name, value in plain.items():
+            record |= self.source.record() if name == "source" else {name: value}
+        return {
+            **record,
+            "estimators": [estimator.name for estimator in self.estimators],
+            "checkpoints": list(self.checkpoints),
+            "recipes": {recipe: list(runs) for recipe, runs in self.recipes.items()},
+            **estimators_record(self.estimators),
+            **({"kernel": by_kernel} if by_kernel else {}),  # the last bits are others than torch's
+        }
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences are predicted, over both designs."""
+        nested = self.decomposition_chains * self.decomposition_sequences
+        return self.chains * self.sequences_per_chain + nested
 
     @property
     def n_states(self) -> int:
@@ -139,37 +274,11 @@ class Study:
         return self.source.exact_posterior
 
 
-def unit_size(sequences_per_chain: int, cells: int = 300) -> int:
-    """Return how many chains are summarised together: :data:`UNIT`, or fewer where their sequences fill memory.
-
-    Parameters
-    ----------
-    sequences_per_chain : int
-        S.
-    cells : int
-        T·K, probabilities predicted for one sequence.
-
-    Examples
-    --------
-    >>> unit_size(64), unit_size(1000)
-    (50, 20)
-    """
-    return max(1, min(UNIT, _UNIT_CELLS // (sequences_per_chain * cells)))
-
-
-def blocks(n_chains: int, sequences_per_chain: int, cells: int = 300) -> Iterator[range]:
-    """Cut chains 0 … R − 1 into blocks of work, each a whole number of units.
-
-    The cut depends on the design alone, so that results do not depend on the number of workers. Parameters as for
-    :func:`unit_size`.
-
-    Examples
-    --------
-    >>> [len(block) for block in blocks(450, 10)]
-    [200, 200, 50]
-    """
-    unit = unit_size(sequences_per_chain, cells)
-    sequences = min(_BLOCK_SEQUENCES, _BLOCK_CELLS // cells)
-    size = max(1, sequences // (unit * sequences_per_chain)) * unit
-    for first in range(0, n_chains, size):
-        yield range(first, min(first + size, n_chains))
+DEFAULTS: dict[str, Any] = {
+    "checkpoints": (),
+    "device": "cpu",
+    "states": 3,
+    "concentration": 1.0,
+    "start": "uniform",
+} | {field.name: field.default for field in fields(Study) if field.name in StudyOptions.__annotations__}
+"""The defaults of :class:`StudyOptions`."""

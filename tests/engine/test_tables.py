@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import Comparison
 from icl_estimators.engine.tables import Table
-from icl_estimators.experiments.compare import Comparison
 from icl_estimators.schemas import SCHEMAS, Type
 
 CONTRACT = {

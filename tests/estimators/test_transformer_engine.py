@@ -13,7 +13,6 @@ pytest.importorskip("numba")
 from icl_estimators import ChainLaw, compare
 from icl_estimators.estimators import Estimator, expect, get
 from icl_estimators.estimators.transformer import Transformer
-from icl_estimators.experiments.compare import design_options, expect_study
 from icl_estimators.experiments.study import Study
 from icl_estimators.sources import sample_chains
 from icl_estimators.transformer import ModelConfig, save_checkpoint
@@ -66,17 +65,17 @@ def test_torch_until_told_that_much_is_coming():
 
 
 def test_a_large_study_is_told_and_says_so(kernel):
-    small = Study((get("transformer"), get("add-one")), "add-one", ChainLaw(), length=100, chains=100)
-    expect_study(small)
-    assert "kernel" not in design_options(small)
-    large = Study((get("transformer"), get("add-one")), "add-one", ChainLaw(), length=100, chains=100_000)
-    expect_study(large)
-    assert design_options(large)["kernel"] == ["transformer"]
+    small = Study((get("transformer"), get("add-one")), "add-one", law=ChainLaw(), length=100, chains=100)
+    small.announce()
+    assert "kernel" not in small.record()
+    large = Study((get("transformer"), get("add-one")), "add-one", law=ChainLaw(), length=100, chains=100_000)
+    large.announce()
+    assert large.record()["kernel"] == ["transformer"]
 
 
 @pytest.mark.slow
 def test_the_same_tables_for_any_number_of_processes(monkeypatch):
-    monkeypatch.setattr("icl_estimators.experiments.compare._WORTH_PROCESSES", 0)
+    monkeypatch.setattr("icl_estimators.engine.running._WORTH_PROCESSES", 0)
     tables = [
         compare(
             ["transformer:engine=kernel", "add-one"],

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import attention
 from icl_estimators.experiments.attention import EXAMPLE_TOKENS, attention_example_table, attention_table
-from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.study import Study
 from icl_estimators.sources import sample_chains
 

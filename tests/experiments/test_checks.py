@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import checks
 from icl_estimators.experiments import compare as module_of_compare
 from icl_estimators.experiments.checks import check_table, exact_length, exact_risks
-from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
@@ -194,6 +194,6 @@ def test_the_terminal_says_it_too() -> None:
     design = Study((Foreseeing(0.1, after=5), get("add-one")), length=10, chains=100, decomposition_chains=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module_of_compare, "exact_risks", lambda study: {})
-        text = module_of_compare.run_study(design).summary()
+        text = Comparison.of(module_of_compare.run_study(design)).summary()
     assert "Self-check failed: foreseeing has seen the future. Averaged over n, the mean log loss is below that" in text
     assert "seen the future" not in compare(["unigram"], chains=60, length=5, decomposition_chains=0).summary()

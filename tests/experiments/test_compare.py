@@ -16,14 +16,16 @@ import pytest
 
 import __main__
 from icl_estimators import estimators as module_of_estimators
+from icl_estimators.api import Comparison, compare, effective_smoothing
+from icl_estimators.engine import running
+from icl_estimators.engine.blocks import blocks
 from icl_estimators.estimators import DEFAULT_SPECS, ContractError, get
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.evaluate import main as evaluate
-from icl_estimators.experiments import compare as module_of_compare
-from icl_estimators.experiments.compare import Comparison, compare, study_estimators, weight_files
+from icl_estimators.experiments import assembly
+from icl_estimators.experiments.assembly import weight_files
 from icl_estimators.experiments.risk import risk_block
-from icl_estimators.experiments.smoothing import effective_smoothing
-from icl_estimators.experiments.study import Study, blocks
+from icl_estimators.experiments.study import Study
 from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ChainLaw, sample_chains
@@ -79,15 +81,15 @@ def saved(result: Comparison, folder: Path) -> dict[str, bytes]:
 def test_tables_are_the_same_bytes_for_any_number_of_processes(
     rules: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 100)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 100)
     processes: list[int] = []
 
-    class Counted(module_of_compare.Processes):
+    class Counted(running.Processes):
         def __init__(self, shared: Any, jobs: int) -> None:
             processes.append(jobs)
             super().__init__(shared, jobs)
 
-    monkeypatch.setattr(module_of_compare, "Processes", Counted)
+    monkeypatch.setattr(running, "Processes", Counted)
     options: dict[str, Any] = {
         "chains": 230,  # a last unit of 30 chains, a last block of one unit and a part
         "sequences_per_chain": 12,
@@ -148,7 +150,7 @@ def test_tables_are_frames_by_their_names(small: Comparison) -> None:
     assert list(small.tables)[:4] == ["risk", "decomposition", "signed_bias", "differences"]
     for name in small.tables:
         assert isinstance(getattr(small, name), pd.DataFrame)
-    with pytest.raises(AttributeError, match="a comparison has no table 'interventions': it has risk, decomposition, "):
+    with pytest.raises(AttributeError, match="the result has no table 'interventions': it has risk, decomposition, "):
         _ = small.interventions
     assert not hasattr(small, "_repr_markdown_")
 
@@ -243,11 +245,9 @@ def test_an_exception_in_the_callback_stops_the_study() -> None:
     ],
 )
 def test_estimators_may_be_named_in_several_ways_and_the_reference_is_added(estimators: Any, names: list[str]) -> None:
-    made, reference = study_estimators(
-        estimators, ChainLaw(), reference="add-one", checkpoints=(), device="cpu", warn=print
-    )
-    assert [estimator.name for estimator in made] == names
-    assert reference == "add-one"
+    study = Study.build(estimators, length=5, warn=print)
+    assert [estimator.name for estimator in study.estimators] == names
+    assert study.reference == "add-one"
 
 
 @pytest.mark.parametrize("spelling", ["add-constant:0.5", "add-constant:0.50", "add-constant:5e-1", " add-constant:.5"])
@@ -412,7 +412,7 @@ def never(what: str, done: int, total: int) -> None:
 def test_an_exception_on_some_chain_names_estimator_and_chain(
     jobs: int, rules_module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 10)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 3000, "sequences_per_chain": 1, "length": 15}
     culprit = sample_chains([2345], sequences_per_chain=1, length=15).inputs[0]
     with pytest.raises(InputError, match="unhappy failed on chain 2345: ArithmeticError: not this one"):
@@ -420,7 +420,7 @@ def test_an_exception_on_some_chain_names_estimator_and_chain(
 
 
 def test_an_estimator_that_does_not_travel_says_so(rules_module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 10)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 300, "sequences_per_chain": 20}
     estimators = [rules_module.Secretive("secretive"), "add-one"]
     with pytest.raises(
@@ -431,7 +431,7 @@ def test_an_estimator_that_does_not_travel_says_so(rules_module: Any, monkeypatc
 
 
 def test_a_class_of_a_notebook_says_so(monkeypatch: pytest.MonkeyPatch, rules_module: Any) -> None:
-    monkeypatch.setattr(module_of_compare, "_WORTH_PROCESSES", 10)
+    monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     notebook = type("Notebook", (rules_module.Rule,), {"__module__": "__main__"})
     monkeypatch.setattr(__main__, "Notebook", notebook, raising=False)
     options = {**QUICK, "chains": 300, "sequences_per_chain": 20}
@@ -446,11 +446,9 @@ def test_a_chain_without_a_stationary_law_is_named() -> None:
 
 def test_the_default_list_leaves_out_what_cannot_take_the_states() -> None:
     warnings: list[str] = []
-    made, _ = study_estimators(
-        None, ChainLaw(5), reference="add-one", checkpoints=(), device="cpu", warn=warnings.append
-    )
-    assert "transformer" not in [estimator.name for estimator in made]
-    assert len(made) == 7
+    study = Study.build(states=5, length=5, warn=warnings.append)
+    assert "transformer" not in study.names
+    assert len(study.estimators) == 7
     assert len(warnings) == 1
     assert warnings[0].startswith("left out: transformer: no checkpoint ships for 5 states")
 
@@ -466,8 +464,8 @@ def test_whoever_calls_is_warned_of_what_is_left_out(face: Any) -> None:
 
 
 def test_the_default_list_is_everyone() -> None:
-    made, _ = study_estimators(None, ChainLaw(), reference="add-one", checkpoints=(), device="cpu", warn=print)
-    assert [estimator.name for estimator in made] == list(DEFAULT_SPECS)
+    study = Study.build(warn=print)
+    assert list(study.names) == list(DEFAULT_SPECS)
 
 
 def test_memory_does_not_grow_with_chains() -> None:
@@ -506,7 +504,7 @@ def test_a_stated_tolerance_is_recorded_and_said() -> None:
             return np.full((*tokens.shape, 3), 1 / 3) + shift * np.array([1.0, -1.0, 0.0])
 
     said: list[str] = []
-    study_estimators([Half()], ChainLaw(), reference="add-one", checkpoints=(), device="cpu", warn=said.append)
+    Study.build([Half()], length=5, warn=said.append)
     line = "half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)"
     assert said == [line]
     with pytest.warns(UserWarning, match="held to themselves within"):
@@ -522,7 +520,7 @@ def test_each_estimator_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def note(rule: Any, n_states: int, *, length: int) -> None:
         checked.append((rule.name, length))
 
-    monkeypatch.setattr(module_of_compare, "check_estimator", note)
+    monkeypatch.setattr(assembly, "check_estimator", note)
     monkeypatch.setattr(module_of_estimators, "check_estimator", note)  # which the command lines would call
     compare(["bigram", "add-one"], **QUICK)
     assert checked == [("bigram", 5), ("add-one", 5)]

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import get, get_all
-from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.decomposition import decomposition_block
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.study import Study

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from icl_estimators.api import effective_smoothing
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.estimators import get
 from icl_estimators.experiments.interventions import intervention_block, intervention_targets
-from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.experiments.study import Study
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.schemas import SCHEMAS

@@ -12,9 +12,10 @@ from nltk.lm import Lidstone
 from scipy.stats import ttest_rel
 from statsmodels.regression.linear_model import OLS
 
+from icl_estimators.engine.result import StudyResult
 from icl_estimators.estimators import get
 from icl_estimators.experiments.observed import observed_losses
-from icl_estimators.experiments.observed_tables import GROWING, observed_tables, with_reference
+from icl_estimators.experiments.observed_tables import GROWING, observed_tables
 from icl_estimators.inference import IDENTICAL
 from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.sources import ObservedSequences, elnino
@@ -199,32 +200,20 @@ def test_the_summary_rests_on_pairs() -> None:
     options = {"data": "elnino", "n_predictions": 731, "labels": ["a"], "length": 100, "level": 0.95}
     made = [get(rule) for rule in ["add-one", "krichevsky-trofimov", "add-constant:0.5", "unigram"]]
     found = observed_tables(made, elnino(), reference="add-one", window=100)
-    text = summary_text(found, {"options": {**options, "reference": "add-one", "longest_history": 731}})
+    text = summary_text(
+        StudyResult(found, {}).records, {"options": {**options, "reference": "add-one", "longest_history": 731}}
+    )
     assert "Log loss less that of add-one, like with like, paired by prediction" in text
     assert (
         "Least log loss: krichevsky-trofimov:window=100. Tied with it: add-constant:0.5:window=100 (identical)." in text
     )
     assert "Tied with it: add-constant:0.5 (identical). Without an interval: add-one, unigram." in text
     short = observed_tables(made, lines(), reference="add-one", window=100)
-    text = summary_text(short, {"options": {**options, "reference": "add-one", "longest_history": 29}})
+    text = summary_text(
+        StudyResult(short, {}).records, {"options": {**options, "reference": "add-one", "longest_history": 29}}
+    )
     assert "no history is longer than the window of 100 tokens" in text
     assert "window=" not in text
-
-
-def test_the_reference_is_added_or_found() -> None:
-    made = [get("unigram"), get("krichevsky-trofimov")]
-    rules, name = with_reference(made, "add-one", n_states=3, warn=print)
-    assert ([rule.name for rule in rules], name) == (["unigram", "krichevsky-trofimov", "add-one"], "add-one")
-    assert with_reference(made, "unigram", n_states=3, warn=print) == (tuple(made), "unigram")
-    with pytest.raises(InputError, match="unknown"):
-        with_reference(made, "nobody", n_states=3, warn=print)
-
-
-def test_a_reference_of_several_runs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [get("add-constant:0.1"), get("add-constant:0.2")]
-    monkeypatch.setattr("icl_estimators.experiments.observed_tables.get_all", lambda specs, **options: runs)
-    with pytest.raises(InputError, match=r"several training runs: name one of add-constant:0.1, add-constant:0.2"):
-        with_reference([get("uniform")], "transformer", n_states=3)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import get_all
-from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import difference_table

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import compare, effective_smoothing
 from icl_estimators.estimators import check_estimator, get
 from icl_estimators.experiments import observed
-from icl_estimators.experiments.compare import compare
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.observed import observed_losses, observed_risk
 from icl_estimators.experiments.prediction import ask
-from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.predict import main as predict_main
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ObservedSequences

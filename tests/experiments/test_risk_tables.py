@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import get, get_all
-from icl_estimators.experiments.compare import Comparison, compare, run_study
+from icl_estimators.experiments.compare import run_study
 from icl_estimators.experiments.decomposition import decomposition_block
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import (

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_estimators.api import Smoothing, effective_smoothing
 from icl_estimators.estimators import get
 from icl_estimators.experiments import smoothing as module
-from icl_estimators.experiments.smoothing import Smoothing, SmoothingDesign, effective_smoothing, smoothing_block
+from icl_estimators.experiments.smoothing import SmoothingDesign, smoothing_block
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference.trees import from_arrays, to_arrays
 from icl_estimators.pseudo_counts import PseudoCountMoments, count_statistics, fit_pseudo_count

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from icl_estimators.estimators import get
-from icl_estimators.experiments.study import UNIT, Study, blocks, unit_size
+from icl_estimators.experiments.study import Study, StudyOptions
 from icl_estimators.sources import ChainLaw
 from icl_estimators.validation import InputError
 
@@ -85,19 +85,41 @@ def test_the_mean_over_training_runs_has_a_row_after_the_last_of_them() -> None:
     assert made.names == ("model:a", "model:b", "model", "add-one", *runs[2:], "model:far=last")
 
 
-@pytest.mark.parametrize("sequences", [1, 3, 10, 40, 64, 250, 100_000])
-@pytest.mark.parametrize("cells", [2, 300, 3000, 10**8])
-def test_blocks_are_whole_units_in_order_and_fit_in_memory(sequences: int, cells: int) -> None:
-    unit = unit_size(sequences, cells)
-    cut = list(blocks(1234, sequences, cells))
-    assert [chain for block in cut for chain in block] == list(range(1234))
-    assert all(len(block) % unit == 0 for block in cut[:-1])
-    assert 1 <= unit <= UNIT
-    assert len(cut[0]) == unit or len(cut[0]) * sequences <= 2000
-    assert unit == 1 or unit * sequences * cells <= 6_000_000
+def test_every_field_of_a_study_is_in_its_record() -> None:
+    """A run is continued only where the records are equal: an option that is not in them would be overlooked."""
+    changed = {
+        "chains": 7,
+        "sequences_per_chain": 8,
+        "decomposition_chains": 9,
+        "decomposition_sequences": 5,
+        "length": 6,
+        "seed": 4,
+        "level": 0.5,
+        "states": 4,
+        "concentration": 2.0,
+        "start": "stationary",
+        "reference": "bigram",
+    }
+    assert set(changed) == set(StudyOptions.__annotations__) - {"checkpoints", "device"}
+    before = Study.build("bigram", warn=print, length=5).record()
+    for name, value in changed.items():
+        after = Study.build("bigram", warn=print, **{"length": 5, name: value}).record()  # type: ignore[typeddict-item]
+        assert after[name] == value
+        assert {key for key in before if before[key] != after.get(key)} <= {name, "estimators"}, name
 
 
-def test_the_default_designs_are_cut_into_units_of_50() -> None:
-    assert [len(block) for block in blocks(2000, 10)] == [200] * 10
-    assert [len(block) for block in blocks(500, 64)] == [50] * 10
-    assert [len(block) for block in blocks(50_000, 1)] == [2000] * 25
+def test_an_option_that_no_study_has_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="'chian' is no option of a study: choose from chains, checkpoints, "):
+        Study.build("nobody", warn=print, chian=3)  # type: ignore[call-arg]
+
+
+def test_estimators_are_told_how_much_is_coming() -> None:
+    class Told(Named):
+        def expect(self, sequences: int, length: int) -> None:
+            self.told = (sequences, length)
+
+    rule = Told("told")
+    Study.build(
+        [rule], warn=print, length=4, chains=3, sequences_per_chain=2, decomposition_chains=5, decomposition_sequences=7
+    )
+    assert rule.told == (3 * 2 + 5 * 7, 4)

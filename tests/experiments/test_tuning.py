@@ -3,12 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from icl_estimators.api import compare, effective_smoothing
 from icl_estimators.estimators import DEFAULT_SPECS, get
 from icl_estimators.estimators.construction import DEFAULT_GAMMA, ConstructionSoftmax
 from icl_estimators.exact import main as exact_main
-from icl_estimators.experiments.compare import compare
 from icl_estimators.experiments.exact import exact_risk
-from icl_estimators.experiments.smoothing import effective_smoothing
 from icl_estimators.experiments.tuning import TUNING_CHAINS, gamma_tuner, tune_gamma
 from icl_estimators.sources import ChainLaw, sample_chains
 from icl_estimators.validation import InputError

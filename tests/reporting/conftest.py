@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from icl_estimators.api import compare
 from icl_estimators.engine.executors import one_thread
-from icl_estimators.experiments.compare import compare
 from icl_estimators.reporting.provenance import provenance
 from icl_estimators.reporting.results import Results, read_results
 from icl_estimators.schemas import SCHEMAS

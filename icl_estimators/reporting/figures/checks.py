@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from icl_estimators.metrics import METRICS
 from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.style import MUTED, WIDTH, figure_style
+from icl_estimators.vocabulary import SAW_THE_FUTURE
 
 __all__ = ["CHECK_TITLES", "agreeing", "check_figure"]
 
@@ -25,8 +26,6 @@ CHECK_TITLES = {
 
 ONE_SIDED = ("bayes_bound:log_loss_nats", "bayes_bound:kl_nats")
 """Checks whose z may be as large as it likes, and the alarm that is made of them: no dots."""
-
-SAW_THE_FUTURE = "saw_the_future"
 
 
 def agreeing(frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,22 +6,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.estimators import tolerance_lines
-from icl_estimators.experiments.checks import SAW_THE_FUTURE
-from icl_estimators.reporting.terminal.smoothing import pseudo_count_text, records
+from icl_estimators.reporting.terminal.rows import Cell, Record, design_line, named_table, real
+from icl_estimators.reporting.terminal.smoothing import pseudo_count_text
 from icl_estimators.text import gamma_text, number, text_table
 from icl_estimators.ties import Pairs, verdict
+from icl_estimators.vocabulary import SAW_THE_FUTURE
 
 __all__ = ["summary_text"]
 
 _SHOWN = (1, 3, 12, 50, 100)
-_LONG_NAME = 24
 _ZERO = 1e-12  # a regret that is 0 up to rounding
 
 
-def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
-    """Return the summary of `tables`, made from their rows alone."""
+def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: Sequence[str] = ()) -> str:
+    """Return the summary of a study's `tables`, rows by name, with `remarks` on its estimators, a paragraph each."""
     if "data" in run["options"]:
         used = gamma_text(run.get("default_gamma", {}))
         return _observed_text(tables, run) + (f"\n{used}" if used else "")
@@ -29,20 +27,17 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     level = f"{100 * options['level']:g} %"
     risk = _index(tables["risk"], "estimate", "ci_low", "ci_high")
     differences = _index(tables["differences"], "difference", "ci_low", "ci_high")
-    names = list(dict.fromkeys(str(row[0]) for row in tables["risk"].rows))  # with the mean over training runs
+    names = list(dict.fromkeys(str(row["estimator"]) for row in tables["risk"]))  # with the mean over training runs
     labels = [n for n in _SHOWN if n <= options["length"]]
     if options["length"] not in labels:
         labels.append(options["length"])
     columns: list[Cell] = ["mean", *labels]
     header = ["", "mean over n", *(f"n = {n}" for n in labels)]
-    parts = [
-        f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
-        f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "
-        f"± is half a {level} interval, clustered on chains"
-    ]
+    parts = [design_line(options)]
 
     def block(title: str, metric: str, rows: Sequence[str]) -> None:
-        parts.append(f"\n{title}\n" + _named_rows(header, rows, columns, risk, metric))
+        body = [[name, *(_with_margin(*risk[name, column, metric]) for column in columns)] for name in rows]
+        parts.append(f"\n{title}\n" + named_table(header, body))
 
     block("KL(truth ‖ estimate), nats", "kl_nats", names)
     infinite = [
@@ -78,7 +73,7 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     ties = _ties_text(tables, metric, means, f"mean {what}", level, bayes=metric == "regret_nats")
     if ties:
         parts.append(f"\n{ties}")
-    acts_like = pseudo_count_text(records(tables["smoothing"])) if "smoothing" in tables else ""
+    acts_like = pseudo_count_text(tables["smoothing"]) if "smoothing" in tables else ""
     if acts_like:
         parts.append(
             "\nPseudo-count α that it acts like after n_v transitions out of the current token, on these chains\n"
@@ -88,17 +83,16 @@ def summary_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
     if used:
         parts.append(f"\n{used}")
-    for line in tolerance_lines(options.get("tolerances", {})):
-        parts.append(f"\n{line}")
+    parts += [f"\n{remark}" for remark in remarks]
     if "checks" in tables:
         parts += _alarms(tables["checks"])
     return "\n".join(parts)
 
 
-def _alarms(checks: Table) -> list[str]:
+def _alarms(checks: list[Record]) -> list[str]:
     """Return a paragraph for each estimator that has seen tokens after the prefix."""
     found = []
-    for row in records(checks):
+    for row in checks:
         if row["check"] == SAW_THE_FUTURE:
             where = "averaged over n" if row["context_length"] == "mean" else f"at n = {row['context_length']}"
             found.append(
@@ -106,30 +100,6 @@ def _alarms(checks: Table) -> list[str]:
                 f"{row['note']} (z = {row['z']:.1f})."
             )
     return found
-
-
-def _named_rows(
-    header: Sequence[str],
-    names: Sequence[str],
-    columns: Sequence[Cell],
-    values: dict[tuple[Cell, ...], tuple[float, ...]],
-    metric: str,
-) -> str:
-    """Align one row an estimator; a long name gets a line of its own, so that the columns stay narrow."""
-    rows: list[list[str]] = []
-    for name in names:
-        cells = [_with_margin(*values[name, column, metric]) for column in columns]
-        if len(name) > _LONG_NAME:
-            rows.append([name, *[""] * len(cells)])
-            name = ""
-        rows.append([name, *cells])
-    marked = [[row[0] if len(row[0]) <= _LONG_NAME else "\0" + row[0], *row[1:]] for row in rows]
-    table = text_table(header, [["" if row[0].startswith("\0") else row[0], *row[1:]] for row in marked])
-    lines = table.split("\n")
-    for index, row in enumerate(marked, start=2):
-        if row[0].startswith("\0"):
-            lines[index] = row[0][1:]
-    return "\n".join(lines)
 
 
 def _with_margin(estimate: float, low: float, high: float) -> str:
@@ -145,26 +115,22 @@ def _signed(value: float, digits: int = 4) -> str:
     return f"{value + 0.0:+.{digits}f}"
 
 
-def _index(table: Table, *fields: str) -> dict[tuple[Cell, ...], tuple[float, ...]]:
+def _index(rows: list[Record], *fields: str) -> dict[tuple[Cell, ...], tuple[float, ...]]:
     """Return {(estimator, context_length, metric): the fields}."""
-    where = {column: index for index, column in enumerate(table.columns)}
-    key = [where[name] for name in ("estimator", "context_length", "metric")]
-    wanted = [where[name] for name in fields]
-    return {tuple(row[k] for k in key): tuple(_real(row[w]) for w in wanted) for row in table.rows}
-
-
-def _real(cell: Cell) -> float:
-    return math.nan if cell is None or isinstance(cell, str) else float(cell)
+    return {
+        (row["estimator"], row["context_length"], row["metric"]): tuple(real(row[name]) for name in fields)
+        for row in rows
+    }
 
 
 def _ties_text(
-    tables: dict[str, Table], metric: str, means: dict[str, float], what: str, level: str, *, bayes: bool = False
+    tables: dict[str, list[Record]], metric: str, means: dict[str, float], what: str, level: str, *, bayes: bool = False
 ) -> str:
     """Say who is tied with the least mean, among like rows; with `bayes`, also among those that are above 0.
 
     Nothing else about the order of rows is a finding.
     """
-    pairs = Pairs(records(tables["pairs"]) if "pairs" in tables else [], metric)
+    pairs = Pairs(tables.get("pairs", []), metric)
     lines = []
     for group in pairs.groups(list(means)):
         if len(group) < 2:
@@ -197,13 +163,13 @@ def _tied_with(pairs: Pairs, best: str, others: Sequence[str]) -> str:
     return text
 
 
-def _observed_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
+def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
     risk, options = tables["risk"], run["options"]
     level = f"{100 * options['level']:g} %"
     rows = []
     means: dict[str, float] = {}
-    for row in records(risk):
-        estimate, low, high = (_real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
+    for row in risk:
+        estimate, low, high = (real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
         means[str(row["estimator"])] = estimate
         rows.append([str(row["estimator"]), number(estimate, 5), "" if math.isnan(low) else f"[{low:.5f}, {high:.5f}]"])
     parts = [
@@ -223,10 +189,10 @@ def _observed_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     compared = []
     undefined: dict[str, list[str]] = {}
     reference = ""
-    for row in records(tables["differences"]) if "differences" in tables else []:
+    for row in tables.get("differences", []):
         if row["metric"] != "log_loss_nats":
             continue
-        difference, low, high = (_real(row[name]) for name in ("difference", "ci_low", "ci_high"))
+        difference, low, high = (real(row[name]) for name in ("difference", "ci_low", "ci_high"))
         name, reference = str(row["estimator"]), str(options["reference"])
         if math.isnan(low):
             undefined.setdefault(str(row["note"]), []).append(name)

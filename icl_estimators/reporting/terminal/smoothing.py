@@ -6,28 +6,21 @@ import math
 import textwrap
 from typing import Any
 
-from icl_estimators.engine.tables import Cell, Table
+from icl_estimators.reporting.terminal.rows import Cell, Record, design_line, named_table, real
 from icl_estimators.text import gamma_text, number, text_table
 
-__all__ = ["SHOWN_VISITS", "pseudo_count_text", "records", "smoothing_text"]
+__all__ = ["SHOWN_VISITS", "pseudo_count_text", "smoothing_text"]
 
 SHOWN_VISITS = (1, 2, 5, 10, 20, 40)
-_LONG_NAME = 24
 _SAME = 1e-9  # nats: of families that leave as much, the first is named
 
-Record = dict[str, Cell]
 
-
-def smoothing_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
-    """Return the summary of `tables`, made from their rows alone."""
+def smoothing_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
+    """Return the summary of a study's `tables`, rows by name."""
     options = run["options"]
     level = f"{100 * options['level']:g} %"
-    rows = records(tables["smoothing"])
-    parts = [
-        f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
-        f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "
-        f"± is half a {level} interval, clustered on chains"
-    ]
+    rows = tables["smoothing"]
+    parts = [design_line(options)]
     names = list(dict.fromkeys(str(row["estimator"]) for row in rows))
     overall = any(row["by"] == "overall" for row in rows)
     text = pseudo_count_text(rows)
@@ -39,7 +32,7 @@ def smoothing_text(tables: dict[str, Table], run: dict[str, Any]) -> str:
     if options["families"] and overall:
         parts.append(_families_text(rows, names, run["family_formulas"]))
     if "interventions" in tables:
-        parts.append(_interventions_text(records(tables["interventions"]), run["intervened_on"], level))
+        parts.append(_interventions_text(tables["interventions"], run["intervened_on"], level))
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
     if used:
         parts.append(f"\n{used}")
@@ -60,7 +53,7 @@ def pseudo_count_text(rows: list[Record]) -> str:
         return ""
     header = ["", *("overall" if by == "overall" else f"n_v = {value}" for by, value in keys)]
     names = dict.fromkeys(str(name) for name, _, _ in found)
-    return _table(header, [[name, *(_pseudo_count(found.get((name, *key))) for key in keys)] for name in names])
+    return named_table(header, [[name, *(_pseudo_count(found.get((name, *key))) for key in keys)] for name in names])
 
 
 def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str]) -> str:
@@ -72,11 +65,11 @@ def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str
         if row["by"] != "overall" or row["family"] not in formulas:
             continue
         if row["parameter"] == "residual_kl_heldout_nats":
-            heldout[key] = _real(row["estimate"])
+            heldout[key] = real(row["estimate"])
         elif row["parameter"] == "explained":
-            explained[key] = _real(row["estimate"])
+            explained[key] = real(row["estimate"])
         elif row["parameter"] != "heldout_gain_nats":
-            value = "–" if math.isnan(_real(row["estimate"])) else number(_real(row["estimate"]), 3)
+            value = "–" if math.isnan(real(row["estimate"])) else number(real(row["estimate"]), 3)
             parameters.setdefault(key, []).append(f"{_short(str(row['parameter']))} {value}")
     body = []
     for name in names:
@@ -99,7 +92,7 @@ def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str
     return (
         "\nWhat a rule leaves over: mean KL(estimator ‖ rule) in nats, on the half of the chains that it was not\n"
         "fitted to; explained: 1 − KL(· ‖ rule)/KL(· ‖ uniform)\n"
-        + _table(header, body)
+        + named_table(header, body)
         + "\n"
         + textwrap.fill(f"Families, p̂_w proportional to: {legend}", width=116)
     )
@@ -117,15 +110,15 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
             row = found.get((name, "log_pseudo_count_from_add_one", v))
             cells.append("–" if row is None else _alpha(row, "estimate"))
         regret = found.get((name, "regret_nats_from_add_one", None))
-        value = math.nan if regret is None else _real(regret["estimate"])
+        value = math.nan if regret is None else real(regret["estimate"])
         cells.append("–" if math.isnan(value) else number(value))
         body.append([name, *cells])
     text = (
         f"\nThe same pseudo-counts with parts of {', '.join(models)} replaced, and the mean regret in nats\n"
-        + _table(header, body)
+        + named_table(header, body)
     )
     exact = [found.get(("exact-attention", "log_pseudo_count", v)) for v in shown]
-    if all(row is not None and not math.isnan(_real(row["difference"])) for row in exact) and exact:
+    if all(row is not None and not math.isnan(real(row["difference"])) for row in exact) and exact:
         factors = [_factor(row) for row in exact if row is not None]
         text += (
             f"\nα of the intact model over α with exact attention ({level} interval): what spread attention does,\n"
@@ -135,34 +128,10 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
     return text
 
 
-def records(table: Table) -> list[Record]:
-    """Return a table's rows by column name."""
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-
-
-def _real(cell: Cell) -> float:
-    return math.nan if cell is None or isinstance(cell, str) else float(cell)
-
-
-def _table(header: list[str], body: list[list[str]]) -> str:
-    """Align rows; a long name stands on a line of its own, so that the columns stay narrow."""
-    short: list[list[str]] = []
-    long: dict[int, str] = {}
-    for name, *cells in body:
-        if len(name) > _LONG_NAME:
-            long[len(short)] = name
-            name = ""
-        short.append([name, *cells])
-    lines = text_table(header, short).split("\n")
-    for index in sorted(long, reverse=True):
-        lines.insert(index + 2, long[index])
-    return "\n".join(lines)
-
-
 def _pseudo_count(row: Record | None) -> str:
     if row is None:
         return "–"
-    estimate, low, high = (_real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
+    estimate, low, high = (real(row[name]) for name in ("estimate", "ci_low", "ci_high"))
     if math.isnan(estimate):
         return "–"
     if row["boundary"]:
@@ -172,12 +141,12 @@ def _pseudo_count(row: Record | None) -> str:
 
 
 def _alpha(row: Record, field: str) -> str:
-    value = math.exp(_real(row[field]))
+    value = math.exp(real(row[field]))
     return "–" if math.isnan(value) else _figures(value)
 
 
 def _factor(row: Record) -> str:
-    value, low, high = (math.exp(_real(row[name])) for name in ("difference", "ci_low", "ci_high"))
+    value, low, high = (math.exp(real(row[name])) for name in ("difference", "ci_low", "ci_high"))
     return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from icl_estimators.experiments.smoothing import Smoothing, effective_smoothing
+from icl_estimators.api import Smoothing, effective_smoothing
 from icl_estimators.reporting.figures.saving import save_figure
 from icl_estimators.reporting.figures.smoothing import mechanism_figure, prediction_figure, pseudo_count_figure
 from icl_estimators.resources import shipped_checkpoint

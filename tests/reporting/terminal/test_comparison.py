@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from icl_estimators.api import Comparison, compare
+from icl_estimators.engine.result import StudyResult
 from icl_estimators.estimators import get
-from icl_estimators.experiments.compare import Comparison, compare
 from icl_estimators.experiments.observed import observed_risk
 from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.sources import elnino
@@ -117,7 +118,7 @@ def test_observed_sequences_are_ordered_by_loss_and_say_why_there_is_no_interval
     months = elnino()
     table = observed_risk([get("uniform"), get("add-one"), get("bigram")], months, window=50)
     options = {"data": "elnino", "n_predictions": 731, "labels": list(months.labels), "length": 50, "level": 0.95}
-    lines = summary_text({"risk": table}, {"options": options}).splitlines()
+    lines = summary_text(StudyResult({"risk": table}, {}).records, {"options": options}).splitlines()
     assert lines[0] == "Log loss per prediction, nats: elnino, 731 predictions, states La Niña, neutral, El Niño"
     names = [line.split()[0] for line in lines if line[:1].isalpha() and "  " in line][1:]
     assert names == ["add-one", "add-one:window=50", "uniform", "uniform:window=50", "bigram", "bigram:window=50"]

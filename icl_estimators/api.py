@@ -1,0 +1,187 @@
+"""The Python face of the commands: :func:`compare` is ``evaluate``, :func:`effective_smoothing` is ``smoothing``."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import Self, TypeVar, Unpack, get_type_hints
+
+from icl_estimators.engine.result import StudyResult
+from icl_estimators.engine.running import Progress
+from icl_estimators.estimators import Estimator, tolerance_lines
+from icl_estimators.experiments.compare import run_study
+from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
+from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
+from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
+from icl_estimators.reporting.terminal.comparison import summary_text
+from icl_estimators.reporting.terminal.smoothing import smoothing_text
+from icl_estimators.workers import refuse_in_worker
+
+__all__ = ["Comparison", "Smoothing", "compare", "effective_smoothing"]
+
+Face = TypeVar("Face", bound=Callable[..., object])
+
+
+class Comparison(StudyResult):
+    """What a comparison found; a table is an attribute of the result, a DataFrame: ``.risk``, ``.differences``, …"""
+
+    @classmethod
+    def of(cls, found: StudyResult) -> Self:
+        """Return what a study found, with a summary."""
+        return cls(found.tables, found.run)
+
+    def summary(self) -> str:
+        """Return the headline figures as text: means and intervals by context length, differences, infinite shares."""
+        return summary_text(self.records, self.run, tolerance_lines(self.run["options"].get("tolerances", {})))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+class Smoothing(Comparison):
+    """What a smoothing study found: tables `smoothing` and, where there is a trained model, `interventions`."""
+
+    def summary(self) -> str:
+        """Return the headline figures as text: pseudo-counts by visits, the best family, what interventions do."""
+        return smoothing_text(self.records, self.run)
+
+
+def _shows(options: type) -> Callable[[Face], Face]:
+    """Show the options that a function hands on to :meth:`Study.build`, with their defaults, in its signature."""
+
+    def shown(face: Face) -> Face:
+        signature = inspect.signature(face)
+        own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=kind)
+            for name, kind in get_type_hints(options).items()
+        ]
+        face.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return face
+
+    return shown
+
+
+@_shows(StudyOptions)
+def compare(
+    estimators: Iterable[str | Estimator] | str | None = None,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    **options: Unpack[StudyOptions],
+) -> Comparison:
+    """Compare estimators on freshly sampled chains.
+
+    Parameters
+    ----------
+    estimators : iterable of str or Estimator, or str, optional
+        Specs or your own objects, or specs in one string, separated by commas; by default every estimator of the
+        default list that takes `states`, γ of `construction-softmax` tuned to the law and the length.
+    jobs : int
+        Processes. Results are the same bits for any number, on the same kind of CPU and with the same versions.
+    progress : callable, optional
+        Called with (what, done, total) after each block.
+    **options
+        What the study is, under the names of the flags of ``evaluate``: `reference`, `checkpoints`, `device`, `chains`,
+        `sequences_per_chain`, `decomposition_chains`, `decomposition_sequences`, `length`, `states`, `concentration`,
+        `start`, `seed`, `level`. :class:`~icl_estimators.experiments.study.StudyOptions` and
+        :class:`~icl_estimators.experiments.study.Study` explain them.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If an option is out of its range, an estimator is unknown, or fails at each of several tries; or if several
+        jobs are asked for where they cannot start: in a worker process, which is what importing a module does that
+        calls this at its top level, or in a program that was read from standard input; if `checkpoints` or another
+        `device` is given but no estimator uses it.
+    ContractError
+        If an estimator breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator of the default list does not take `states` and is left out.
+
+    Examples
+    --------
+    >>> result = compare(["bigram", "add-one"], chains=100, sequences_per_chain=1, length=12, decomposition_chains=0)
+    >>> result.risk.query("estimator == 'add-one' and context_length == 1 and metric == 'regret_nats'").estimate.item()
+    0.0
+    """
+    refuse_in_worker(jobs)
+    study = Study.build(estimators, warn=_warn_caller, **options)
+    return Comparison.of(run_study(study, jobs=jobs, progress=progress))
+
+
+@_shows(ChainOptions)
+def effective_smoothing(
+    estimators: Iterable[str | Estimator] | str | None = None,
+    *,
+    by: Sequence[Grouping] = GROUPINGS,
+    families: Sequence[str] = FAMILIES,
+    interventions: bool = True,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    **options: Unpack[ChainOptions],
+) -> Smoothing:
+    """Find which pseudo-count each estimator acts like.
+
+    Parameters
+    ----------
+    estimators : iterable of str or Estimator, or str, optional
+        As for :func:`icl_estimators.compare`. The add-one rule is added: its pseudo-count must come out as 1.
+    by : sequence of {"overall", "context-length", "visits"}
+        Over all prefixes, and by their length and by n_v.
+    families : sequence of str
+        Other rules to compare with the plain pseudo-count over all prefixes; empty for none.
+    interventions : bool
+        Whether to replace parts of a trained model's mechanism.
+    jobs, progress
+        As for :func:`icl_estimators.compare`.
+    **options
+        As for :func:`icl_estimators.compare`, without `reference` and the nested design.
+
+    Returns
+    -------
+    Smoothing
+
+    Raises
+    ------
+    InputError
+        If an option is out of its range or a name unknown; if `checkpoints` or another `device` is given but no
+        estimator uses it.
+    ContractError
+        If an estimator fails or breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator of the default list does not take `states` and is left out.
+
+    Examples
+    --------
+    >>> found = effective_smoothing(["add-constant:0.5"], by=["overall"], families=[], chains=20, length=12)
+    >>> rows = found.smoothing.query("parameter == 'pseudo_count'").set_index("estimator")
+    >>> rows.estimate.round(9).to_dict()
+    {'add-constant:0.5': 0.5, 'add-one': 1.0}
+    """
+    refuse_in_worker(jobs)
+    study = Study.build(estimators, warn=_warn_caller, reference="add-one", decomposition_chains=0, **options)
+    design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
+    return Smoothing.of(run_smoothing(design, jobs=jobs, progress=progress))
+
+
+def _warn_caller(line: str) -> None:
+    """Warn at the line of the user's program that called the package."""
+    level, frame = 1, sys._getframe()
+    package = __name__.partition(".")[0]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(line, stacklevel=level)
