@@ -88,7 +88,7 @@ def test_with_a_stationary_start_pairs_of_regret_say_why_there_are_none() -> Non
     regret = of(result.pairs, "regret_nats")
     assert len(regret) == 3
     assert regret[["difference", "se", "ci_low", "ci_high", "p_simultaneous"]].isna().all(axis=None)
-    assert regret.note.str.startswith("undefined with a stationary start").all()
+    assert regret.note.str.startswith("undefined: the posterior of these chains").all()
     assert of(result.pairs, "kl_nats").difference.notna().all()
     assert "Least mean KL: " in result.summary()
 
