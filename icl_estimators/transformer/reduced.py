@@ -89,15 +89,15 @@ def reduction(n_states: int, state: int, *, like: Kind) -> Kind:
     return _array(n_states, state)
 
 
-def layer_one_is_safe(folded: Folded[Tensor]) -> Tensor:
+def layer_one_is_safe(folded: Folded[Kind]) -> Any:
     """Return which models' scores of layer 1 lie within the safe spread of one another, shape (…).
 
     False also where an entry is NaN.
     """
-    return _spread(folded.r1, -1) + _spread(folded.S1, (-2, -1)) <= SAFE_SPREAD
+    return _spread(folded, folded.r1) + _spread(folded, folded.S1) <= SAFE_SPREAD
 
 
-def layer_two_is_safe(folded: Folded[Tensor], state: int = LEAVES_OUT) -> Tensor:
+def layer_two_is_safe(folded: Folded[Kind], state: int = LEAVES_OUT) -> Any:
     """Return which models' scores of layer 2 lie within the safe spread of the centre of r2, whatever the tokens.
 
     A half of x sums to at most 1, and so does a half of φ: a score is at most the sum over both halves of
@@ -105,13 +105,21 @@ def layer_two_is_safe(folded: Folded[Tensor], state: int = LEAVES_OUT) -> Tensor
     False also where an entry is NaN.
     """
     k = folded.n_states
-    g = folded.G.detach().unflatten(-1, (2, k)).unflatten(-3, (2, k))  # (…, 2, K, 2, K)
-    largest = (g - g[..., state, None]).abs().amax(dim=(-3, -1)).sum(dim=(-2, -1))
-    return largest + 0.5 * _spread(folded.r2, -1) <= SAFE_SPREAD
+    g = folded.G.reshape(*folded.G.shape[:-2], 2, k, 2, k)
+    differences: Any = abs(g - g[..., state, None])
+    if isinstance(differences, Tensor):
+        largest = differences.detach().amax(dim=(-3, -1)).sum(dim=(-2, -1))
+    else:
+        largest = differences.max(axis=(-3, -1)).sum(axis=(-2, -1))
+    return largest + 0.5 * _spread(folded, folded.r2) <= SAFE_SPREAD
 
 
-def _spread(values: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    return values.detach().amax(dim=dim) - values.detach().amin(dim=dim)
+def _spread(folded: Folded[Kind], field: Kind) -> Any:
+    """Return the largest number of a field less the smallest, for each model."""
+    flat: Any = field.reshape(*folded.G.shape[:-2], -1)
+    if isinstance(flat, Tensor):
+        return flat.detach().amax(dim=-1) - flat.detach().amin(dim=-1)
+    return flat.max(axis=-1) - flat.min(axis=-1)
 
 
 @lru_cache(maxsize=16)

@@ -59,9 +59,9 @@ def kernel_logits(
     """
     n_sequences, length = tokens.shape
     spread_out = replace(folded, r1=lines(folded.r1, length, far), r2=lines(folded.r2, length, far))
-    if not is_safe(folded):
-        return None
     one = Folded(*(array[None] for array in as_arrays(spread_out).tensors))
+    if not is_safe(one)[0]:
+        return None
     trained, *of_models = numbers_of(one, folded.length)
     numbers = Numbers(trained, *(field[0] for field in of_models))
     logits = np.empty((n_sequences, length, folded.n_states), dtype=np.float32)

@@ -50,10 +50,11 @@ def kernel_loss(folded: Folded[Tensor], tokens: Tensor, *, threads: int | None =
     True
     """
     length = tokens.shape[-1] - 1
-    safe = is_safe(folded)
+    spread_out = replace(folded, r1=lines(folded.r1, length), r2=lines(folded.r2, length))
+    arrays = as_arrays(spread_out)
+    safe = is_safe(arrays)
     if safe.all():
-        spread_out = replace(folded, r1=lines(folded.r1, length), r2=lines(folded.r2, length))
-        losses: Tensor = _KernelLoss.apply(folded.length, threads, tokens, *spread_out.tensors)
+        losses: Tensor = _KernelLoss.apply(arrays, folded.length, threads, tokens, *spread_out.tensors)
         return losses
     return torch.stack(
         [_alone(folded, tokens, model, safe=bool(safe[model]), threads=threads) for model in range(len(safe))]
@@ -71,9 +72,11 @@ class _KernelLoss(torch.autograd.Function):
     """The gradient is made with the loss."""
 
     @staticmethod
-    def forward(ctx: Any, trained: int, threads: int | None, tokens: Tensor, *folded: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, arrays: Folded[Any], trained: int, threads: int | None, tokens: Tensor, *folded: Tensor
+    ) -> Tensor:
         n_models, batch, _ = tokens.shape
-        numbers = numbers_of(as_arrays(Folded(*folded)), trained)
+        numbers = numbers_of(arrays, trained)
         n_groups = group_count(batch)
         sums = empty_sums(numbers, n_groups)
         shapes = shapes_for(numbers.preference.shape[-1])
@@ -88,7 +91,13 @@ class _KernelLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         factors = [gradient.view(-1, *[1] * (saved.ndim - 1)) for saved in ctx.saved_tensors]
-        return None, None, None, *(factor * saved for factor, saved in zip(factors, ctx.saved_tensors, strict=True))
+        return (
+            None,
+            None,
+            None,
+            None,
+            *(factor * saved for factor, saved in zip(factors, ctx.saved_tensors, strict=True)),
+        )
 
 
 def _work(first: int, last: int, **given: Any) -> None:

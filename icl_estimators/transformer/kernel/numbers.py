@@ -23,9 +23,11 @@ __all__ = ["as_arrays", "empty_sums", "folded_gradient", "is_safe", "numbers_of"
 Array = NDArray[np.float64]
 
 
-def is_safe(folded: Folded[Tensor]) -> Tensor:
+@np.errstate(invalid="ignore", over="ignore")  # a run that diverges, which its loss will tell
+def is_safe(folded: Folded[Array]) -> NDArray[np.bool_]:
     """Return which models' exponentials can be taken without a shift of their own for each row, shape (…)."""
-    return layer_one_is_safe(folded) & layer_two_is_safe(folded, KERNEL_LEAVES_OUT)
+    safe: NDArray[np.bool_] = layer_one_is_safe(folded) & layer_two_is_safe(folded, KERNEL_LEAVES_OUT)
+    return safe
 
 
 def as_arrays(folded: Folded[Tensor]) -> Folded[Array]:
@@ -33,7 +35,7 @@ def as_arrays(folded: Folded[Tensor]) -> Folded[Array]:
     return Folded(*(tensor.detach().numpy().astype(np.float64) for tensor in folded.tensors))
 
 
-@np.errstate(invalid="ignore", over="ignore")  # a run that diverges, which its loss will tell
+@np.errstate(invalid="ignore", over="ignore")
 def numbers_of(folded: Folded[Array], trained: int) -> Numbers:
     """Return what the kernel reads.
 
