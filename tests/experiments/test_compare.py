@@ -350,10 +350,10 @@ def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
         (["bigram"], {"device": "nonsense"}, "device must be cpu or cuda, not 'nonsense'"),
         (
             ["bigram"],
-            {"checkpoints": "x.safetensors"},
+            {"checkpoints": __file__},
             r"checkpoints are for transformer, which is not among the named",
         ),
-        ([ContractLike()], {"checkpoints": ["x"]}, r"not among the named estimators \(add-one\)"),
+        ([ContractLike()], {"checkpoints": [__file__]}, r"not among the named estimators \(add-one\)"),
         ([object()], {}, "has no name"),
         ([3], {}, "3 has no name"),
         ([ContractLike()], {"states": 4}, "mine: n_states is 3, but 4 states were asked for"),
