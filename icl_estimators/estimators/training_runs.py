@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from icl_estimators.estimators.base import Estimator
+from icl_estimators.estimators.capabilities import TrainingRun, recipe_of
 from icl_estimators.validation import InputError
 
 __all__ = [
@@ -65,21 +67,15 @@ class TrainingRecord(Protocol):
 
 
 @runtime_checkable
-class Trained(Protocol):
-    """An estimator that was trained.
+class Trained(TrainingRun, Protocol):
+    """An estimator that was trained, and says how.
 
     Attributes
     ----------
-    name : str
     info : TrainingRecord
-    recipe : str or None
-        The name of the rows that it is pooled under with the other training runs of its recipe; None if it is not.
-        An estimator of your own needs `recipe` alone to be pooled with others that have the same.
     """
 
-    name: str
     info: TrainingRecord
-    recipe: str | None
 
 
 def label_checkpoints(given: Sequence[str | os.PathLike[str]]) -> list[Checkpoint]:
@@ -204,17 +200,17 @@ def _differing(records: Mapping[str, TrainingRecord]) -> dict[str, str]:
     return found
 
 
-def pooled_runs(estimators: Sequence[object]) -> dict[str, tuple[str, ...]]:
+def pooled_runs(estimators: Sequence[Estimator]) -> dict[str, tuple[str, ...]]:
     """Return the names of the training runs by recipe, for recipes of which there are two or more.
 
     Parameters
     ----------
     estimators : sequence of Estimator
-        Those with a str as attribute `recipe` are training runs.
+        See :class:`icl_estimators.estimators.TrainingRun`.
     """
     recipes: dict[str, tuple[str, ...]] = {}
     for rule in estimators:
-        recipe = getattr(rule, "recipe", None)
-        if isinstance(recipe, str) and recipe:
-            recipes[recipe] = (*recipes.get(recipe, ()), rule.name)  # type: ignore[attr-defined]
+        recipe = recipe_of(rule)
+        if recipe is not None:
+            recipes[recipe] = (*recipes.get(recipe, ()), rule.name)
     return {recipe: runs for recipe, runs in recipes.items() if len(runs) > 1}

@@ -27,6 +27,7 @@ from icl_estimators.estimators import (
     stated_tolerances,
     tolerance_lines,
 )
+from icl_estimators.estimators.capabilities import engine_of, weights_of
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.estimators.identity import Sealed, study_identity
 from icl_estimators.estimators.offers import require_use
@@ -327,7 +328,7 @@ def refuse_unused(
         from icl_estimators.transformer.device import require_device
 
         require_device(device)
-    made = {getattr(item, "name", None) for item in items or ()}
+    made = [item.name for item in items or () if isinstance(item, Estimator)]
     specs += [] if reference in made else [reference]
     require_use(specs, checkpoints=bool(_as_paths(checkpoints)), device=device)
     return items
@@ -478,7 +479,7 @@ def crew_for(
 def design_options(study: Study) -> dict[str, Any]:
     """Return all that decides a study's numbers, as plain values."""
     tolerances = stated_tolerances(study.estimators)
-    by_kernel = [rule.name for rule in study.estimators if getattr(rule, "engine", None) == "kernel"]
+    by_kernel = [rule.name for rule in study.estimators if engine_of(rule) == "kernel"]
     return {
         "estimators": [estimator.name for estimator in study.estimators],
         "reference": study.reference,
@@ -501,13 +502,8 @@ def design_options(study: Study) -> dict[str, Any]:
 
 
 def weight_files(estimators: Iterable[Estimator]) -> dict[str, Path]:
-    """Return the files that estimators say, by an attribute ``checkpoint``, they were read from, by name."""
-    files = {}
-    for estimator in estimators:
-        checkpoint = getattr(estimator, "checkpoint", None)
-        if isinstance(checkpoint, (str, os.PathLike)) and Path(checkpoint).is_file():
-            files[estimator.name] = Path(checkpoint)
-    return files
+    """Return the files that estimators were read from, by the estimator's name."""
+    return {rule.name: path for rule in estimators if (path := weights_of(rule)) is not None}
 
 
 def gamma_record(estimators: Iterable[Estimator]) -> dict[str, dict[str, float]]:

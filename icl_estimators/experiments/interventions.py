@@ -6,15 +6,16 @@ Every `difference` has one sign: what the row is compared with, less the row's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.engine.tables import Cell, Table
+from icl_estimators.estimators import Estimator
+from icl_estimators.estimators.capabilities import folded_of
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
@@ -33,9 +34,6 @@ from icl_estimators.pseudo_counts import (
     pseudo_count_difference,
 )
 from icl_estimators.sources import posterior_predictive, sample_chains, transition_counts
-
-if TYPE_CHECKING:
-    from icl_estimators.estimators.transformer import Transformer
 
 __all__ = ["InterventionMoments", "intervention_block", "intervention_table", "intervention_targets"]
 
@@ -67,13 +65,13 @@ class InterventionMoments(Summary):
     difference: dict[str, RatioMoments] | None
 
 
-def intervention_targets(study: Study) -> tuple[Transformer, ...]:
+def intervention_targets(study: Study) -> tuple[Estimator, ...]:
     """Return the trained models that can be intervened on: all runs of the first recipe, or the first model alone."""
-    models = [rule for rule in study.estimators if getattr(rule, "folded", None) is not None]
+    models = [rule for rule in study.estimators if folded_of(rule) is not None]
     if not models:
         return ()
     runs = next((runs for runs in study.recipes.values() if models[0].name in runs), (models[0].name,))
-    return tuple(rule for rule in models if rule.name in runs)  # type: ignore[misc]
+    return tuple(rule for rule in models if rule.name in runs)
 
 
 def intervention_block(study: Study, chains: range) -> InterventionMoments:
@@ -104,7 +102,7 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
     models = intervention_targets(study)
     groups = {by: PrefixGroups(counts, by) for by in _GROUPINGS}
 
-    def ask(changed: list[Transformer] | list[Intervened]) -> tuple[dict[Key, CountStatistics], Array | None]:
+    def ask(changed: Sequence[Estimator]) -> tuple[dict[Key, CountStatistics], Array | None]:
         """Return statistics and regret, both averaged over training runs."""
         runs, regrets = [], []
         for rule in changed:
@@ -116,7 +114,7 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
         pooled = {key: CountStatistics.average([run[key] for run in runs]) for key in runs[0]}
         return pooled, np.mean(regrets, axis=0) if regrets else None
 
-    intact, intact_regret = ask(list(models))
+    intact, intact_regret = ask(models)
     pairs: dict[tuple[str, Key], PairedPseudoCountMoments | None] = {}
     regret, difference = {}, {}
     visits = counts.sum(axis=-1)

@@ -29,8 +29,8 @@ class Study:
     Attributes
     ----------
     estimators : tuple of Estimator
-        Distinct names; the reference among them. Those with the same attribute ``recipe``, two or more, are training
-        runs of that recipe, and also get rows together.
+        Distinct names; the reference among them. Two or more training runs of one recipe
+        (:class:`icl_estimators.estimators.TrainingRun`) also get rows together.
     reference : str
         Name of the estimator, or recipe, that the others are compared with.
     law : ChainLaw
