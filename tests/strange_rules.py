@@ -224,4 +224,7 @@ class Stranger(Flat):
         self.attention = self.folded = self.recipe = self.window = self.windowed = value
         self.checkpoint = self.engine = self.expect = self.device = value
         self.info = self.far = self.model = self.gamma = value
-        self.tolerance = value if not isinstance(value, int) or isinstance(value, bool) else "loose"
+        self.tolerance: Any = value if not isinstance(value, int) or isinstance(value, bool) else "loose"
+
+
+silly_yes, silly_word = Stranger(True, "yes"), Stranger("pasta", "word")
