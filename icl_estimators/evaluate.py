@@ -240,8 +240,8 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[Comparison 
     from icl_estimators.engine.executors import one_thread
     from icl_estimators.engine.folder import check_folder
     from icl_estimators.estimators import split_specs, stated_tolerances, tolerance_lines
+    from icl_estimators.estimators.accepted_options import takes
     from icl_estimators.estimators.identity import study_identity
-    from icl_estimators.estimators.offers import takes
     from icl_estimators.estimators.registry import parse_spec
     from icl_estimators.experiments.compare import Comparison, gamma_record, weight_files
     from icl_estimators.experiments.observed import unchecked_line

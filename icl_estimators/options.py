@@ -341,8 +341,8 @@ def make_estimators(
         If an estimator breaks the contract.
     """
     from icl_estimators.estimators import DEFAULT_SPECS, get_all, split_specs
-    from icl_estimators.estimators.offers import require_use
-    from icl_estimators.estimators.training_runs import label_checkpoints
+    from icl_estimators.estimators.accepted_options import require_use
+    from icl_estimators.estimators.checkpoint_labels import label_checkpoints
 
     specs = None if options.estimators is None else split_specs(options.estimators)
     for checkpoint in label_checkpoints(options.checkpoint or ()):

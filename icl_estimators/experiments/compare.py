@@ -27,10 +27,10 @@ from icl_estimators.estimators import (
     stated_tolerances,
     tolerance_lines,
 )
+from icl_estimators.estimators.accepted_options import require_use
 from icl_estimators.estimators.capabilities import engine_of, weights_of
 from icl_estimators.estimators.construction import ConstructionSoftmax
 from icl_estimators.estimators.identity import Sealed, study_identity
-from icl_estimators.estimators.offers import require_use
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.checks import check_table, exact_risks
