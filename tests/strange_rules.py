@@ -7,6 +7,7 @@ folder; a process that a test starts needs the folder in its PYTHONPATH.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -209,6 +210,103 @@ class Reusing(Plain):
 
 
 reusing_add_one, reusing_unigram = Reusing("add-one", "own add-one"), Reusing("unigram", "own unigram")
+
+
+# Functions that break the contract in one way each, and an estimator made of any function.
+
+Predict = Callable[[np.ndarray], Any]
+
+
+class Rule:
+    """An estimator made of any function."""
+
+    def __init__(self, predict: Predict, *, name: Any = "mine", n_states: Any = 3) -> None:
+        self.name = name
+        self.n_states = n_states
+        self.predict_proba = predict
+
+
+good = get("add-one").predict_proba
+
+
+def changed(change: Callable[[np.ndarray], Any]) -> Predict:
+    return lambda tokens: change(good(tokens))
+
+
+def with_entry(value: float) -> Predict:
+    def predict(tokens: np.ndarray) -> np.ndarray:
+        prediction = good(tokens)
+        prediction[-1, -1, -1] = value
+        return prediction
+
+    return predict
+
+
+def looks_ahead(tokens: np.ndarray) -> np.ndarray:
+    return np.roll(good(tokens), -1, axis=1)
+
+
+def looks_at_the_last_token(tokens: np.ndarray) -> np.ndarray:
+    return 0.9 * good(tokens) + 0.1 * np.eye(3)[tokens[:, -1:]]
+
+
+def looks_at_the_length(tokens: np.ndarray) -> np.ndarray:
+    weight = 1 / tokens.shape[1]
+    return (1 - weight) * good(tokens) + weight / 3
+
+
+def pools_the_batch(tokens: np.ndarray) -> np.ndarray:
+    prediction = good(tokens)
+    return 0.5 * prediction + 0.5 * prediction.mean(axis=0)
+
+
+def writes_to_its_input(tokens: np.ndarray) -> np.ndarray:
+    tokens[:] = 0
+    return good(tokens)
+
+
+def writes_all_the_same(tokens: np.ndarray) -> np.ndarray:
+    prediction = good(tokens)
+    tokens.setflags(write=True)
+    tokens += 1
+    return prediction
+
+
+def writes_through_torch(tokens: np.ndarray) -> np.ndarray:
+    import torch
+
+    prediction = good(tokens)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns once that the array is read-only, and then writes to it
+        torch.from_numpy(tokens)[0, 0] = 2
+    return prediction
+
+
+def at_random() -> Predict:
+    rng = np.random.default_rng(0)
+    return lambda tokens: rng.dirichlet(np.ones(3), size=tokens.shape)
+
+
+def fails(tokens: np.ndarray) -> np.ndarray:
+    return good(tokens)[tokens.shape[1] // 0]
+
+
+def looks_ahead_at(where: Callable[[int], bool], distance: int) -> Predict:
+    """Give some of the probability to the token `distance` ahead, at the context lengths that `where` likes."""
+
+    def predict(tokens: np.ndarray) -> np.ndarray:
+        prediction = good(tokens).copy()
+        for n in range(1, tokens.shape[1] + 1 - distance):
+            if where(n):
+                prediction[:, n - 1] = 0.9 * prediction[:, n - 1] + 0.1 * np.eye(3)[tokens[:, n - 1 + distance]]
+        return prediction
+
+    return predict
+
+
+def depends_a_little_on_the_batch(tokens: np.ndarray) -> np.ndarray:
+    weight = 0.004 / len(tokens)
+    return (1 - weight) * good(tokens) + weight / 3
 
 
 # A stranger whose attributes have the names of optional capabilities, and mean something else.

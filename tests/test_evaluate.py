@@ -325,7 +325,7 @@ def test_an_exception_on_a_chain_names_it_and_loses_nothing(
     out = ["--out", str(tmp_path / "out"), "--force", "--quiet"]
     line = refused(main, *design, *estimators, "--jobs", jobs, *out)
     assert line.startswith("evaluate: unhappy failed on chain ")
-    assert "ArithmeticError: not this one (mend the estimator, or leave it out with --estimators)" in line
+    assert "ArithmeticError: not this one (fix the estimator, or leave it out with --estimators)" in line
     kept = {name: data for name, data in contents(tmp_path / "out").items() if not name.startswith("blocks")}
     assert kept == before
 

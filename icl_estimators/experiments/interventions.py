@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.estimators import Estimator
+from icl_estimators.estimators import ContractError, Estimator, stated_tolerance
 from icl_estimators.estimators.capabilities import folded_of
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
@@ -43,6 +43,7 @@ INTACT = "intact"
 _GROUPINGS: tuple[Grouping, ...] = ("overall", "visits")
 _FROM_ADD_ONE = "difference: that of the add-one rule, which is 0, less this"
 _NO_SUCH_PREFIX = "no such prefix"
+_FOLDED_AGREES = 1e-3  # float32 logits agree to 1e-5
 
 Key = tuple[Grouping, int]
 
@@ -66,7 +67,30 @@ class InterventionMoments(Summary):
 
 
 def intervention_targets(study: Study) -> tuple[Estimator, ...]:
-    """Return the trained models that can be intervened on: all runs of the first recipe, or the first model alone."""
+    """Return the trained models that can be intervened on: all runs of the first recipe, or the first model alone.
+
+    Raises
+    ------
+    ContractError
+        If the folded numbers of a model do not give its predictions, on a few sequences.
+    """
+    from icl_estimators.estimators.intervened import Intervened
+    from icl_estimators.transformer import Intervention
+
+    models = _targets(study)
+    tokens = np.random.default_rng(0).integers(study.n_states, size=(4, study.length))
+    for model in models:
+        own, folded = (predict(rule, tokens, range(4), 1) for rule in (model, Intervened(model, Intervention())))
+        apart = float(np.abs(own - folded).max())
+        if apart > max(_FOLDED_AGREES, stated_tolerance(model)):
+            raise ContractError(
+                f"{model.name}: its attribute `folded` gives predictions {apart:.2g} apart from its own, so it cannot "
+                "be intervened on: offer the numbers that it acts through, or leave the attribute out"
+            )
+    return models
+
+
+def _targets(study: Study) -> tuple[Estimator, ...]:
     models = [rule for rule in study.estimators if folded_of(rule) is not None]
     if not models:
         return ()
@@ -99,7 +123,7 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
     shape = (len(chains), study.sequences_per_chain, study.length, study.n_states)
     counts = transition_counts(tokens, study.n_states).reshape(shape)
     bayes = posterior_predictive(counts, study.law.concentration) if study.exact_posterior else None
-    models = intervention_targets(study)
+    models = _targets(study)
     groups = {by: PrefixGroups(counts, by) for by in _GROUPINGS}
 
     def ask(changed: Sequence[Estimator]) -> tuple[dict[Key, CountStatistics], Array | None]:

@@ -199,6 +199,14 @@ def test_own_folded_numbers_are_tabulated_and_intervened_on() -> None:
     np.testing.assert_allclose(intact.predict_proba(LINE[None]), rule.predict_proba(LINE[None]), atol=1e-6)
 
 
+def test_folded_numbers_that_do_not_predict_are_not_intervened_on() -> None:
+    rule = with_attribute("folded", construction_folded(3, 20, beta=4.0, gamma=1.5))
+    with pytest.raises(
+        ContractError, match=r"mine: its attribute `folded` gives predictions 0\.\d+ apart"
+    ):
+        effective_smoothing([rule], families=(), **QUICK)
+
+
 def test_folded_numbers_for_other_states_are_refused() -> None:
     rule = with_attribute("folded", construction_folded(4, 20, beta=4.0, gamma=1.5))
     with pytest.raises(ContractError, match="mine: its attribute `folded` is for 4 states, not for 3"):
