@@ -201,9 +201,7 @@ def test_own_folded_numbers_are_tabulated_and_intervened_on() -> None:
 
 def test_folded_numbers_that_do_not_predict_are_not_intervened_on() -> None:
     rule = with_attribute("folded", construction_folded(3, 20, beta=4.0, gamma=1.5))
-    with pytest.raises(
-        ContractError, match=r"mine: its attribute `folded` gives predictions 0\.\d+ apart"
-    ):
+    with pytest.raises(ContractError, match=r"mine: its attribute `folded` gives predictions 0\.\d+ apart"):
         effective_smoothing([rule], families=(), **QUICK)
 
 
