@@ -43,9 +43,10 @@ INTACT = "intact"
 _GROUPINGS: tuple[Grouping, ...] = ("overall", "visits")
 _FROM_ADD_ONE = "difference: that of the add-one rule, which is 0, less this"
 _NO_SUCH_PREFIX = "no such prefix"
-_FOLDED_AGREES = 1e-3  # float32 logits agree to 1e-5
 
 Key = tuple[Grouping, int]
+
+_FOLDED_AGREES = 1e-3  # float32 logits agree to 1e-5
 
 
 @dataclass(frozen=True, eq=False)
