@@ -38,80 +38,11 @@ QUICK = (*DESIGN, "--no-report")  # tests of the report are in test_report.py
 ELNINO = ("--dataset", "elnino", "--no-report", "--estimators", RULES)
 trained = pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no trained model ships for three states")
 
-MODULE = """
-import numpy as np
-
-class Uniform:
-    name, n_states = "mine", 3
-
-    def predict_proba(self, tokens):
-        return np.full((*tokens.shape, 3), 1 / 3)
-
-class Unhappy(Uniform):
-    name = "unhappy"
-
-    def predict_proba(self, tokens):
-        if tokens.shape[1] == 13 and (tokens[:, :7] == 2).all(axis=1).any():
-            raise ArithmeticError("seven of them")
-        return super().predict_proba(tokens)
-
-class Slow(Uniform):
-    name = "slow"
-
-    def predict_proba(self, tokens):
-        import time
-        time.sleep(0.4 if len(tokens) > 100 else 0)
-        return super().predict_proba(tokens)
-
-class Half(Uniform):
-    name = "half"
-
-    def predict_proba(self, tokens):
-        return super().predict_proba(tokens) / 2
-
-class NotANumber(Uniform):
-    name = "nan"
-
-    def predict_proba(self, tokens):
-        return super().predict_proba(tokens) * np.nan
-
-class Negative(Uniform):
-    name = "negative"
-
-    def predict_proba(self, tokens):
-        return super().predict_proba(tokens) + [1, -1, 0]
-
-class Short(Uniform):
-    name = "short"
-
-    def predict_proba(self, tokens):
-        return super().predict_proba(tokens)[:, 1:]
-
-class Peeking(Uniform):
-    name = "peeking"
-
-    def predict_proba(self, tokens):
-        out = super().predict_proba(tokens)
-        out[tokens[:, -1] == 0] = [0.5, 0.25, 0.25]
-        return out
-"""
-
 
 @pytest.fixture(scope="session", autouse=True)
 def threads() -> Iterator[None]:
     with one_thread():
         yield
-
-
-@pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a module of a user's estimators where this process and its workers find it; return its folder."""
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / "mine_to_evaluate.py").write_text(MODULE, encoding="utf-8")
-    monkeypatch.syspath_prepend(folder)
-    sys.modules.pop("mine_to_evaluate", None)
-    return folder
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -370,32 +301,32 @@ def test_a_file_that_is_not_there_is_named(refused: Refused, name: str, tmp_path
         ("Negative", "negative: the prediction for sequence 0 at context length 1 has a negative entry"),
         ("Short", "short: predict_proba returned shape (6, "),
         ("Peeking", "peeking: not causal: its prediction at context length 1 changes when only tokens after"),
-        ("NoSuchThing", "module mine_to_evaluate has no attribute NoSuchThing"),
+        ("NoSuchThing", "module strange_rules has no attribute NoSuchThing"),
     ],
 )
 @pytest.mark.parametrize("data", [QUICK, ELNINO], ids=["chains", "observed"])
 def test_a_broken_estimator_is_named_with_its_first_row(
-    refused: Refused, mine: Path, rule: str, complaint: str, data: list[str], tmp_path: Path
+    refused: Refused, rule: str, complaint: str, data: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    line = refused(main, *data, "--out", str(out), "--estimators", f"add-one,mine_to_evaluate:{rule}", "--quiet")
+    line = refused(main, *data, "--out", str(out), "--estimators", f"add-one,strange_rules:{rule}", "--quiet")
     assert complaint in line
     assert not out.exists() or contents(out) == {}
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_exception_on_a_chain_names_it_and_loses_nothing(
-    refused: Refused, mine: Path, jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refused: Refused, jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "_WORTH_PROCESSES", 100)
     assert main([*QUICK, "--out", str(tmp_path / "out"), "--quiet"]) == 0
     before = contents(tmp_path / "out")
     design = ["--chains", "4000", "--sequences-per-chain", "1", "--length", "13", "--decomposition-chains", "0"]
-    estimators = ["--estimators", "add-one,mine_to_evaluate:Unhappy"]
+    estimators = ["--estimators", "add-one,strange_rules:Unhappy"]
     out = ["--out", str(tmp_path / "out"), "--force", "--quiet"]
     line = refused(main, *design, *estimators, "--jobs", jobs, *out)
     assert line.startswith("evaluate: unhappy failed on chain ")
-    assert "ArithmeticError: seven of them (mend the estimator, or leave it out with --estimators)" in line
+    assert "ArithmeticError: not this one (fix the estimator, or leave it out with --estimators)" in line
     kept = {name: data for name, data in contents(tmp_path / "out").items() if not name.startswith("blocks")}
     assert kept == before
 
@@ -570,10 +501,10 @@ def test_it_runs_as_a_module_without_warnings(python: Python, tmp_path: Path) ->
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_sigterm_are_one_line_and_leave_no_process(
-    mine: Path, tmp_path: Path, hearing: dict[str, Any], number: int, status: int
+    tmp_path: Path, hearing: dict[str, Any], number: int, status: int
 ) -> None:
     """As in a terminal, the signal goes to the workers too; they are in the middle of slow blocks."""
-    estimators = ["--estimators", "mine_to_evaluate:Slow,add-one"]
+    estimators = ["--estimators", "strange_rules:Slow,add-one"]
     command = [
         sys.executable,
         "-m",
@@ -584,7 +515,7 @@ def test_ctrl_c_and_sigterm_are_one_line_and_leave_no_process(
         "--out",
         str(tmp_path / "out"),
     ]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(mine), str(ROOT)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT)])}
     running = subprocess.Popen(
         command,
         cwd=tmp_path,

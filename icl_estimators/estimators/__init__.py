@@ -1,18 +1,22 @@
 """Estimators of the next token: one interface, one small module each, one registry."""
 
-from icl_estimators.estimators.base import (
-    CHECK_LENGTH,
-    ContractError,
-    Estimator,
+from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
+from icl_estimators.estimators.capabilities import (
+    Expects,
+    HasAttention,
+    HasFolded,
+    ReadFromFile,
+    ReadsWindow,
+    RunsOnDevice,
+    RunsOnEngine,
     StatesTolerance,
-    UnsupportedStates,
-    check_estimator,
-    check_predictions,
+    TrainingRun,
     expect,
     stated_tolerance,
     stated_tolerances,
     tolerance_lines,
 )
+from icl_estimators.estimators.contract import CHECK_LENGTH, check_estimator, check_predictions
 from icl_estimators.estimators.registry import DEFAULT_SPECS, REGISTRY, get, get_all, split_specs
 
 __all__ = [
@@ -21,7 +25,15 @@ __all__ = [
     "REGISTRY",
     "ContractError",
     "Estimator",
+    "Expects",
+    "HasAttention",
+    "HasFolded",
+    "ReadFromFile",
+    "ReadsWindow",
+    "RunsOnDevice",
+    "RunsOnEngine",
     "StatesTolerance",
+    "TrainingRun",
     "UnsupportedStates",
     "check_estimator",
     "check_predictions",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-import os
 import pickle
 import sys
 import sysconfig
@@ -20,6 +19,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from icl_estimators.estimators.base import Estimator
+from icl_estimators.estimators.capabilities import device_of, weights_of
 from icl_estimators.estimators.registry import factory_module
 from icl_estimators.files import sha256
 from icl_estimators.provenance import environment
@@ -61,7 +61,7 @@ def study_identity(estimators: Iterable[Estimator]) -> dict[str, Any]:
     return {
         "sources": {name: found for name, found in sources.items() if found},
         "states": {rule.name: _state(rule) for rule in rules if not _known_by_weights(rule)},
-        "devices": {rule.name: device for rule in rules if (device := _device(rule))},
+        "devices": {rule.name: device for rule in rules if (device := device_of(rule))},
         **environment(torch=any(_uses_torch(rule, sources[rule.name]) for rule in rules)),
     }
 
@@ -212,9 +212,8 @@ def _file_digest(module: ModuleType) -> str | None:
 
 def _known_by_weights(estimator: Estimator) -> bool:
     """Say whether a file and its name say all that an estimator of this package holds."""
-    checkpoint = getattr(estimator, "checkpoint", None)
     ours = type(estimator).__module__.partition(".")[0] == _PACKAGE
-    return ours and isinstance(checkpoint, (str, os.PathLike)) and Path(checkpoint).is_file()
+    return ours and weights_of(estimator) is not None
 
 
 def _state(estimator: Estimator) -> str | None:
@@ -228,18 +227,6 @@ def _state(estimator: Estimator) -> str | None:
     except Exception:  # whatever pickling it raises
         return None
     return found
-
-
-def _device(estimator: Estimator) -> str | None:
-    device = getattr(estimator, "device", None)
-    kind = getattr(device, "type", device)
-    if kind in (None, "cpu") or not isinstance(kind, str):
-        return None
-    if kind == "cuda":
-        import torch
-
-        return torch.cuda.get_device_name(device)
-    return kind
 
 
 def _uses_torch(estimator: Estimator, sources: dict[str, str | None]) -> bool:

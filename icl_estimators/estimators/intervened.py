@@ -7,8 +7,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from icl_estimators.estimators.base import Estimator
+from icl_estimators.estimators.capabilities import folded_of
 from icl_estimators.estimators.transformer import Transformer, in_fixed_batches
-from icl_estimators.transformer import Intervention, intervened_logits
+from icl_estimators.transformer import Far, Intervention, intervened_logits
 from icl_estimators.validation import InputError, as_tokens
 
 __all__ = ["Intervened"]
@@ -19,8 +21,8 @@ class Intervened:
 
     Parameters
     ----------
-    transformer : Transformer
-        The intact model; it is not changed.
+    model : Estimator
+        The intact model, which offers :class:`icl_estimators.estimators.HasFolded`; it is not changed.
     intervention : Intervention
 
     Raises
@@ -35,14 +37,15 @@ class Intervened:
     'transformer:no-direct-path'
     """
 
-    def __init__(self, transformer: Transformer, intervention: Intervention) -> None:
-        folded = transformer.folded
+    def __init__(self, model: Estimator, intervention: Intervention) -> None:
+        folded = folded_of(model)
         if folded is None:
-            raise InputError(f"{transformer.name} has no folded form: interventions need two layers of one head")
-        self.n_states = transformer.n_states
-        self.name = f"{transformer.name}:{intervention.name}"
+            raise InputError(f"{model.name} has no folded form: interventions need two layers of one head")
+        self.n_states = model.n_states
+        self.name = f"{model.name}:{intervention.name}"
         self.intervention = intervention
-        self._folded, self._device, self._far = folded, transformer.device, transformer.far
+        self._folded, self._device = folded, folded.r1.device
+        self._far: Far = model.far if isinstance(model, Transformer) else None
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
-from icl_estimators.estimators.training_runs import label_checkpoints, pool_runs
+from icl_estimators.estimators.checkpoint_labels import label_checkpoints
+from icl_estimators.estimators.training_runs import pool_runs
 from icl_estimators.validation import InputError, positive_int
 
 __all__ = [
@@ -227,7 +228,7 @@ def get_all(
     ------
     InputError
         As :func:`get`, for specs that were named; if two have the same name; or as
-        :func:`icl_estimators.estimators.training_runs.label_checkpoints`.
+        :func:`icl_estimators.estimators.checkpoint_labels.label_checkpoints`.
 
     Examples
     --------

@@ -1,41 +1,14 @@
-"""Several checkpoints in one study: what each is called, and which of them are training runs of one recipe."""
+"""Which estimators of a study are training runs of one recipe."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from icl_estimators.validation import InputError
+from icl_estimators.estimators.base import Estimator
+from icl_estimators.estimators.capabilities import TrainingRun, recipe_of
 
-__all__ = [
-    "Checkpoint",
-    "Trained",
-    "TrainingRecord",
-    "label_checkpoints",
-    "pool_runs",
-    "pooled_runs",
-]
-
-RECIPE_ROWS = "recipe"
-"""``transformer:recipe`` are the rows of the recipe itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A file with weights, and what its rows are called.
-
-    Attributes
-    ----------
-    path : Path
-    label : str or None
-        What stands after ``transformer:`` in the name of its rows; None for ``transformer`` alone.
-    """
-
-    path: Path
-    label: str | None
+__all__ = ["Trained", "TrainingRecord", "pool_runs", "pooled_runs"]
 
 
 @runtime_checkable
@@ -65,83 +38,15 @@ class TrainingRecord(Protocol):
 
 
 @runtime_checkable
-class Trained(Protocol):
-    """An estimator that was trained.
+class Trained(TrainingRun, Protocol):
+    """An estimator that was trained, and says how.
 
     Attributes
     ----------
-    name : str
     info : TrainingRecord
-    recipe : str or None
-        The name of the rows that it is pooled under with the other training runs of its recipe; None if it is not.
-        An estimator of your own needs `recipe` alone to be pooled with others that have the same.
     """
 
-    name: str
     info: TrainingRecord
-    recipe: str | None
-
-
-def label_checkpoints(given: Sequence[str | os.PathLike[str]]) -> list[Checkpoint]:
-    """Find out which files are meant and what their rows are called.
-
-    Parameters
-    ----------
-    given : sequence of paths
-        FILE or, as a str, NAME=FILE. Several files without a name are told apart by their stems, and where those are
-        equal by their folders.
-
-    Raises
-    ------
-    InputError
-        If a name is empty, has a colon, is "recipe" or comes twice, or a file comes twice.
-
-    Examples
-    --------
-    >>> [checkpoint.label for checkpoint in label_checkpoints(["one/model.safetensors", "two/model.safetensors"])]
-    ['one/model', 'two/model']
-    >>> label_checkpoints(["best=model.safetensors"])[0].label
-    'best'
-    """
-    split = [_split(item) for item in given]
-    whole = [path.resolve() for _, path in split]
-    for position, (_, path) in enumerate(split):
-        if whole[position] in whole[:position]:
-            raise InputError(f"the checkpoint {path} is given twice: give each file once")
-    if len(split) == 1 and split[0][0] is None:
-        return [Checkpoint(split[0][1], None)]
-    unnamed = [path.with_suffix("") for (name, _), path in zip(split, whole, strict=True) if name is None]
-    labels = [name or _shortest(path.with_suffix(""), unnamed) for (name, _), path in zip(split, whole, strict=True)]
-    for label in labels:
-        if label == RECIPE_ROWS:
-            raise InputError(
-                f"a checkpoint cannot be called {label}, the name of its recipe's rows: give it another with "
-                "--checkpoint NAME=FILE"
-            )
-        if labels.count(label) > 1:
-            raise InputError(f"two checkpoints are called {label}: name them with --checkpoint NAME=FILE")
-    return [Checkpoint(path, label) for (_, path), label in zip(split, labels, strict=True)]
-
-
-def _split(item: str | os.PathLike[str]) -> tuple[str | None, Path]:
-    """Return the name, if one is given, and the file; a file whose own name has an equals sign is a file."""
-    if not isinstance(item, str) or "=" not in item or Path(item).is_file():
-        return None, Path(item)
-    name, _, path = item.partition("=")
-    if os.sep in name:  # a folder with an equals sign, and no such file in it
-        return None, Path(item)
-    if not name or not path or ":" in name:
-        raise InputError(f"--checkpoint {item}: write NAME=FILE, with a name that has no colon")
-    return name, Path(path)
-
-
-def _shortest(path: Path, among: Sequence[Path]) -> str:
-    """Return as much of the end of a path as tells it from the others."""
-    for size in range(1, len(path.parts) + 1):
-        end = path.parts[-size:]
-        if sum(other.parts[-size:] == end for other in among) == 1:
-            return "/".join(end)
-    return str(path)  # two endings of one file: refused as two of the same name
 
 
 def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None]) -> None:
@@ -204,17 +109,17 @@ def _differing(records: Mapping[str, TrainingRecord]) -> dict[str, str]:
     return found
 
 
-def pooled_runs(estimators: Sequence[object]) -> dict[str, tuple[str, ...]]:
+def pooled_runs(estimators: Sequence[Estimator]) -> dict[str, tuple[str, ...]]:
     """Return the names of the training runs by recipe, for recipes of which there are two or more.
 
     Parameters
     ----------
     estimators : sequence of Estimator
-        Those with a str as attribute `recipe` are training runs.
+        See :class:`icl_estimators.estimators.TrainingRun`.
     """
     recipes: dict[str, tuple[str, ...]] = {}
     for rule in estimators:
-        recipe = getattr(rule, "recipe", None)
-        if isinstance(recipe, str) and recipe:
-            recipes[recipe] = (*recipes.get(recipe, ()), rule.name)  # type: ignore[attr-defined]
+        recipe = recipe_of(rule)
+        if recipe is not None:
+            recipes[recipe] = (*recipes.get(recipe, ()), rule.name)
     return {recipe: runs for recipe, runs in recipes.items() if len(runs) > 1}

@@ -85,14 +85,10 @@ class Transformer:
 
     Attributes
     ----------
-    checkpoint : Path
-        Where the weights were read from.
+    checkpoint, recipe, windowed, device, engine, folded
+        See :mod:`icl_estimators.estimators.capabilities`: it offers every one of these.
     info : CheckpointInfo
-        What their sidecar says of the training run.
-    recipe : str or None
-        What the rows of this training run and others of its recipe together are called; None where it is alone.
-    windowed : bool
-        True: on observed sequences it reads a sliding window, not the whole history.
+        What the sidecar of the weights says of the training run.
 
     Raises
     ------

@@ -17,9 +17,11 @@ from icl_estimators.estimators import (
     stated_tolerances,
     tolerance_lines,
 )
+from icl_estimators.estimators.accepted_options import require_use
+from icl_estimators.estimators.capabilities import weights_of
+from icl_estimators.estimators.checkpoint_labels import label_checkpoints
 from icl_estimators.estimators.construction import ConstructionSoftmax
-from icl_estimators.estimators.offers import require_use
-from icl_estimators.estimators.training_runs import Trained, TrainingRecord, label_checkpoints, pooled_runs
+from icl_estimators.estimators.training_runs import Trained, TrainingRecord, pooled_runs
 from icl_estimators.files import sha256
 from icl_estimators.validation import InputError
 
@@ -98,7 +100,11 @@ def assemble(
         require_device(device)
     specs = list(DEFAULT_SPECS) if items is None else [item for item in items if isinstance(item, str)]
     objects = [item for item in items or () if not isinstance(item, str)]
-    added = [] if reference is None or reference in {getattr(rule, "name", None) for rule in objects} else [reference]
+    added = (
+        []
+        if reference is None or reference in {rule.name for rule in objects if isinstance(rule, Estimator)}
+        else [reference]
+    )
     require_use([*specs, *added], checkpoints=bool(files), device=device, dashes=dashes)
 
     options: dict[str, Any] = {"n_states": n_states, "concentration": concentration, "device": device}
@@ -148,9 +154,9 @@ def weight_files(estimators: Iterable[Estimator]) -> dict[str, Path]:
     """Return the files that estimators say, by an attribute ``checkpoint``, they were read from, by name."""
     files = {}
     for estimator in estimators:
-        checkpoint = getattr(estimator, "checkpoint", None)
-        if isinstance(checkpoint, (str, os.PathLike)) and Path(checkpoint).is_file():
-            files[estimator.name] = Path(checkpoint)
+        path = weights_of(estimator)
+        if path is not None:
+            files[estimator.name] = path
     return files
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.engine.blocks import UNIT
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.estimators import ContractError
+from icl_estimators.estimators import Estimator
+from icl_estimators.estimators.capabilities import attends, attention_of
 from icl_estimators.experiments.attention_quantities import (
     NO_PREVIOUS_TOKEN,
     AttentionQuantities,
@@ -20,7 +20,7 @@ from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Intervals, Moments, mean_intervals, merge_in_order, two_way_intervals, with_mean
 from icl_estimators.metrics import ATTENTION_QUANTITIES
 
-__all__ = ["EXAMPLE_TOKENS", "HasAttention", "attention_example_table", "attention_table"]
+__all__ = ["EXAMPLE_TOKENS", "attention_example_table", "attention_table"]
 
 Array = NDArray[np.float64]
 
@@ -28,18 +28,6 @@ ATTENTION_CHAINS = 2000
 _BATCH_WEIGHTS = 2**22  # of one layer that are held at once
 EXAMPLE_TOKENS = 24
 QUANTITIES = tuple(ATTENTION_QUANTITIES)
-
-
-@runtime_checkable
-class HasAttention(Protocol):
-    """An estimator of two attention layers with one head each, that can show where they look."""
-
-    def attention(self, tokens: Any) -> tuple[Array, Array] | None:
-        """Return the weights of layer 1 and 2, shape (N, P, P) each, or None if they have another form.
-
-        P = T, or T + 1 with a sentinel in front.
-        """
-        ...
 
 
 def attention_table(study: Study) -> Table | None:
@@ -59,7 +47,7 @@ def attention_table(study: Study) -> Table | None:
                 rows += _recipe_rows(study, name, runs, n_chains)
             continue
         estimator = next(one for one in study.estimators if one.name == name)
-        if not isinstance(estimator, HasAttention):
+        if not attends(estimator):
             continue
         parts = [_unit_values(study, estimator, unit) for unit in units]
         found = [part for part in parts if part is not None]
@@ -114,9 +102,7 @@ def attention_example_table(study: Study) -> Table | None:
     )
     rows: list[tuple[Cell, ...]] = []
     for estimator in study.estimators:
-        if not isinstance(estimator, HasAttention):
-            continue
-        layers = _layers(estimator, sample.inputs)
+        layers = attention_of(estimator, sample.inputs)
         if layers is not None:
             for layer, weights in enumerate(layers, start=1):
                 rows += _example_rows(estimator.name, layer, weights[0], sample.inputs[0].tolist())
@@ -133,42 +119,15 @@ def _example_rows(name: str, layer: int, weights: Array, tokens: list[int]) -> I
             yield name, layer, query + first, key + first, labels[query], labels[key], float(weights[query, key])
 
 
-def _unit_values(study: Study, estimator: HasAttention, chains: range) -> dict[str, Array] | None:
+def _unit_values(study: Study, estimator: Estimator, chains: range) -> dict[str, Array] | None:
     sample = study.source.sample(chains, sequences_per_chain=1, length=study.length, seed=study.seed, purpose="risk")
     batch = max(1, _BATCH_WEIGHTS // (study.length + 1) ** 2)
     parts: list[AttentionQuantities] = []
     for first in range(0, len(chains), batch):
         tokens = sample.inputs[first : first + batch]
-        layers = _layers(estimator, tokens)
+        layers = attention_of(estimator, tokens)
         if layers is None:
             return None
         extra = layers[0].shape[1] - tokens.shape[1]  # a sentinel's row and column
         parts.append(attention_quantities(layers[0][:, extra:, extra:], layers[1][:, extra:, extra:], tokens))
     return {name: with_mean(np.concatenate([getattr(part, name) for part in parts])) for name in QUANTITIES}
-
-
-def _layers(estimator: HasAttention, tokens: NDArray[np.int64]) -> tuple[Array, Array] | None:
-    """Return a copy of both layers' weights after checking their shape; the estimator may use its buffers again.
-
-    Raises
-    ------
-    ContractError
-        If the method fails, or returns something else.
-    """
-    name = getattr(estimator, "name", "an estimator")
-    remedy = "return two arrays of weights, None for another form, or call the attribute something else"
-    given = tokens.view()
-    given.setflags(write=False)
-    try:
-        layers = estimator.attention(given)
-    except Exception as error:
-        raise ContractError(f"{name}: attention(tokens) failed: {type(error).__name__}: {error}: {remedy}") from error
-    if layers is None:
-        return None
-    n_sequences, length = tokens.shape
-    shapes = [(n_sequences, size, size) for size in (length, length + 1)]
-    found = [np.shape(layer) for layer in layers] if isinstance(layers, tuple) else None
-    if found is None or len(found) != 2 or found[0] != found[1] or found[0] not in shapes:
-        what = type(layers).__name__ if found is None else f"arrays of shapes {', '.join(map(str, found))}"
-        raise ContractError(f"{name}: attention(tokens) returned {what} for tokens of shape {tokens.shape}: {remedy}")
-    return np.array(layers[0], dtype=np.float64), np.array(layers[1], dtype=np.float64)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from icl_estimators.engine.tables import Cell, Table
+from icl_estimators.estimators.capabilities import folded_of
 from icl_estimators.experiments.study import Study
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def circuit_table(study: Study) -> tuple[Table | None, dict[str, Any]]:
     rows: list[tuple[Cell, ...]] = []
     scales: dict[str, Any] = {}
     for estimator in study.estimators:
-        folded = getattr(estimator, "folded", None)
+        folded = folded_of(estimator)
         if folded is None:
             continue
         trained = folded.centred()

@@ -6,15 +6,16 @@ Every `difference` has one sign: what the row is compared with, less the row's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.engine.tables import Cell, Table
+from icl_estimators.estimators import ContractError, Estimator, stated_tolerance
+from icl_estimators.estimators.capabilities import folded_of
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
@@ -34,9 +35,6 @@ from icl_estimators.pseudo_counts import (
 )
 from icl_estimators.sources import transition_counts
 
-if TYPE_CHECKING:
-    from icl_estimators.estimators.transformer import Transformer
-
 __all__ = ["InterventionMoments", "intervention_block", "intervention_table", "intervention_targets"]
 
 Array = NDArray[np.float64]
@@ -47,6 +45,8 @@ _FROM_ADD_ONE = "difference: that of the add-one rule, which is 0, less this"
 _NO_SUCH_PREFIX = "no such prefix"
 
 Key = tuple[Grouping, int]
+
+_FOLDED_AGREES = 1e-3  # float32 logits agree to 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +67,36 @@ class InterventionMoments(Summary):
     difference: dict[str, RatioMoments] | None
 
 
-def intervention_targets(study: Study) -> tuple[Transformer, ...]:
-    """Return the trained models that can be intervened on: all runs of the first recipe, or the first model alone."""
-    models = [rule for rule in study.estimators if getattr(rule, "folded", None) is not None]
+def intervention_targets(study: Study) -> tuple[Estimator, ...]:
+    """Return the trained models that can be intervened on: all runs of the first recipe, or the first model alone.
+
+    Raises
+    ------
+    ContractError
+        If the folded numbers of a model do not give its predictions, on a few sequences.
+    """
+    from icl_estimators.estimators.intervened import Intervened
+    from icl_estimators.transformer import Intervention
+
+    models = _targets(study)
+    tokens = np.random.default_rng(0).integers(study.n_states, size=(4, study.length))
+    for model in models:
+        own, folded = (predict(rule, tokens, range(4), 1) for rule in (model, Intervened(model, Intervention())))
+        apart = float(np.abs(own - folded).max())
+        if apart > max(_FOLDED_AGREES, stated_tolerance(model)):
+            raise ContractError(
+                f"{model.name}: its attribute `folded` gives predictions {apart:.2g} apart from its own, so it cannot "
+                "be intervened on: offer the numbers that it acts through, or leave the attribute out"
+            )
+    return models
+
+
+def _targets(study: Study) -> tuple[Estimator, ...]:
+    models = [rule for rule in study.estimators if folded_of(rule) is not None]
     if not models:
         return ()
     runs = next((runs for runs in study.recipes.values() if models[0].name in runs), (models[0].name,))
-    return tuple(rule for rule in models if rule.name in runs)  # type: ignore[misc]
+    return tuple(rule for rule in models if rule.name in runs)
 
 
 def intervention_block(study: Study, chains: range) -> InterventionMoments:
@@ -100,10 +123,10 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
     shape = (len(chains), study.sequences_per_chain, study.length, study.n_states)
     counts = transition_counts(tokens, study.n_states).reshape(shape)
     bayes = study.source.posterior_predictive(tokens)
-    models = intervention_targets(study)
+    models = _targets(study)
     groups = {by: PrefixGroups(counts, by) for by in _GROUPINGS}
 
-    def ask(changed: list[Transformer] | list[Intervened]) -> tuple[dict[Key, CountStatistics], Array | None]:
+    def ask(changed: Sequence[Estimator]) -> tuple[dict[Key, CountStatistics], Array | None]:
         """Return statistics and regret, both averaged over training runs."""
         runs, regrets = [], []
         for rule in changed:
@@ -115,7 +138,7 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
         pooled = {key: CountStatistics.average([run[key] for run in runs]) for key in runs[0]}
         return pooled, np.mean(regrets, axis=0) if regrets else None
 
-    intact, intact_regret = ask(list(models))
+    intact, intact_regret = ask(models)
     pairs: dict[tuple[str, Key], PairedPseudoCountMoments | None] = {}
     regret, difference = {}, {}
     visits = counts.sum(axis=-1)

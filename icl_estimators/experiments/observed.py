@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from icl_estimators.divergences import log_loss
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator, check_estimator
+from icl_estimators.estimators.capabilities import reads_window
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.inference import RatioMoments, ratio_intervals
 from icl_estimators.sources import ObservedSequences
@@ -113,7 +114,7 @@ def unchecked_line(estimators: Sequence[Estimator], data: ObservedSequences, win
 
 def _asked(estimator: Estimator, data: ObservedSequences, window: int) -> int:
     longest = max(1, max(len(sequence) for sequence in data.sequences) - 1)
-    return min(longest, window) if getattr(estimator, "windowed", False) else longest
+    return min(longest, window) if reads_window(estimator) else longest
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,8 @@ def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, w
     Parameters
     ----------
     estimators : sequence of Estimator
-        One with an attribute ``windowed`` that is true is given the window only (a transformer has no whole history).
+        One that offers :class:`icl_estimators.estimators.ReadsWindow` is given the window only (a transformer has no
+        whole history).
     data : ObservedSequences
     window : int
         W ≥ 1.
@@ -161,7 +163,7 @@ def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, w
     rows = []
     for estimator in estimators:
         sizes: tuple[int | None, ...] = (None, window) if sliding else (None,)
-        if getattr(estimator, "windowed", False):
+        if reads_window(estimator):
             sizes = (window,)
         for size in sizes:
             losses = [

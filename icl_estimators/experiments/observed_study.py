@@ -10,8 +10,8 @@ from typing import Any, Self, TypedDict, Unpack
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.estimators import Estimator
+from icl_estimators.estimators.accepted_options import takes
 from icl_estimators.estimators.identity import study_identity
-from icl_estimators.estimators.offers import takes
 from icl_estimators.estimators.registry import parse_spec, split_specs
 from icl_estimators.experiments.assembly import Paths, assemble, estimators_record, gamma_record
 from icl_estimators.experiments.observed_tables import observed_tables

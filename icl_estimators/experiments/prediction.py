@@ -93,7 +93,7 @@ def ask(
         raw = estimator.predict_proba(given)
     except Exception as error:
         raise EstimatorFailure(
-            f"{estimator.name} failed on {where(given)}: {type(error).__name__}: {error} (mend the estimator, or leave "
+            f"{estimator.name} failed on {where(given)}: {type(error).__name__}: {error} (fix the estimator, or leave "
             "it out with --estimators)"
         ) from error
     return np.array(check_predictions(raw, (*tokens.shape, estimator.n_states), estimator.name, place=place))

@@ -8,6 +8,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from icl_estimators.engine.blocks import unit_size
 from icl_estimators.estimators import Estimator, expect
+from icl_estimators.estimators.capabilities import engine_of
 from icl_estimators.estimators.identity import Sealed
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.assembly import Paths, assemble, estimators_record
@@ -74,8 +75,8 @@ class Study:
     Attributes
     ----------
     estimators : tuple of Estimator
-        Distinct names; the reference among them. Those with the same attribute ``recipe``, two or more, are training
-        runs of that recipe, and also get rows together.
+        Distinct names; the reference among them. Two or more training runs of one recipe
+        (:class:`icl_estimators.estimators.TrainingRun`) also get rows together.
     reference : str
         Name of the estimator, or recipe, that the others are compared with.
     chains, sequences_per_chain : int
@@ -215,7 +216,7 @@ class Study:
     def record(self) -> dict[str, Any]:
         """Return all that decides the study's numbers, as plain values: the `options` of run.json."""
         plain: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        by_kernel = [rule.name for rule in self.estimators if getattr(rule, "engine", None) == "kernel"]
+        by_kernel = [rule.name for rule in self.estimators if engine_of(rule) == "kernel"]
         record: dict[str, Any] = {}
         for name, value in plain.items():
             record |= self.source.record() if name == "source" else {name: value}

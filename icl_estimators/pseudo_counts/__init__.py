@@ -1,8 +1,5 @@
 """Effective smoothing: which pseudo-count, or which other smoothing rule, an estimator acts like."""
 
-from icl_estimators.pseudo_counts.bootstrap import (
-    bootstrap_pseudo_counts,
-)
 from icl_estimators.pseudo_counts.count_statistics import (
     GROUPINGS,
     CountStatistics,
@@ -74,7 +71,6 @@ __all__ = [
     "SmoothingMoments",
     "SmoothingPrefixes",
     "SmoothingSums",
-    "bootstrap_pseudo_counts",
     "count_statistics",
     "fit_families",
     "fit_pseudo_count",

@@ -16,6 +16,7 @@ from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
 from icl_estimators.sources import ChainLaw
+from strange_rules import Foreseeing, Unhappy
 
 
 @pytest.mark.parametrize(
@@ -90,21 +91,12 @@ def test_with_a_stationary_start_there_is_no_exact_posterior_to_check_against() 
 
 
 def test_an_estimator_that_fails_on_some_short_prefix_is_found_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Picky:
-        name = "picky"
-        n_states = 3
-
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            if tokens.shape[1] == 8 and (tokens == [2, 2, 1, 1, 0, 0, 2, 2]).all(axis=1).any():
-                raise ValueError("not that one")
-            return np.full((*tokens.shape, 3), 1 / 3)
-
     def never(*arguments: object) -> None:
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr("icl_estimators.experiments.compare.risk_block", never)
-    with pytest.raises(ContractError, match="picky failed on prefixes of 8 tokens: ValueError: not that one"):
-        compare([Picky(), "add-one"], chains=60, length=20, decomposition_chains=0)
+    with pytest.raises(ContractError, match="unhappy failed on prefixes of 8 tokens: ArithmeticError: not this one"):
+        compare([Unhappy([2, 2, 1, 1, 0, 0, 2, 2], 8), "add-one"], chains=60, length=20, decomposition_chains=0)
 
 
 def test_a_value_that_does_not_vary_has_no_z() -> None:
@@ -116,29 +108,13 @@ def test_a_value_that_does_not_vary_has_no_z() -> None:
     assert checks.exact_length(3, 2) == 2
 
 
-class Foreseeing:
-    """The add-one rule, that has a little from the future."""
-
-    name, n_states = "foreseeing", 3
-
-    def __init__(self, weight: float, after: int = 0) -> None:
-        self.weight, self.after = weight, after
-
-    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-        out = get("add-one").predict_proba(tokens)
-        late = np.arange(1, tokens.shape[1]) > self.after
-        ahead = (1 - self.weight) * out[:, :-1] + self.weight * np.eye(3)[tokens[:, 1:]]
-        out[:, :-1][:, late] = ahead[:, late]
-        return out
-
-
 def checked(rule: object, chains: int = 300, length: int = 12) -> pd.DataFrame:
     design = Study((rule, get("add-one")), length=length, chains=chains, decomposition_chains=0)  # type: ignore[arg-type]
     return check_table(design, risk_block(design, range(chains)), None, {}).frame()
 
 
 def test_a_log_loss_below_that_of_the_bayes_rule_is_said_aloud() -> None:
-    table = checked(Foreseeing(0.05, after=5))
+    table = checked(Foreseeing(0.05, after=5, spec="add-one"))
     rows = table[(table.estimator == "foreseeing") & (table.check == "bayes_bound:log_loss_nats")]
     rows = rows.set_index("context_length")
     assert rows.loc["mean", "estimate"] < 0
@@ -152,13 +128,7 @@ def test_a_log_loss_below_that_of_the_bayes_rule_is_said_aloud() -> None:
 
 
 def test_a_look_ahead_that_is_still_worse_than_bayes_is_found_by_the_token_that_came() -> None:
-    class Worse(Foreseeing):
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            out = np.full((*tokens.shape, 3), 1 / 3)
-            out[:, :-1] = (1 - self.weight) * out[:, :-1] + self.weight * np.eye(3)[tokens[:, 1:]]
-            return out
-
-    table = checked(Worse(0.02))
+    table = checked(Foreseeing(0.02))
     mean = table[(table.estimator == "foreseeing") & (table.context_length == "mean")].set_index("check")
     assert mean.loc["bayes_bound:log_loss_nats", "estimate"] > 0
     # Of the two hundredths that it gives to the token that comes, Bayes expects Σ q² already.
@@ -191,7 +161,8 @@ def test_no_honest_rule_is_suspected() -> None:
 
 
 def test_the_terminal_says_it_too() -> None:
-    design = Study((Foreseeing(0.1, after=5), get("add-one")), length=10, chains=100, decomposition_chains=0)
+    rules = (Foreseeing(0.1, after=5, spec="add-one"), get("add-one"))
+    design = Study(rules, length=10, chains=100, decomposition_chains=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module_of_compare, "exact_risks", lambda study: {})
         text = Comparison.of(module_of_compare.run_study(design)).summary()

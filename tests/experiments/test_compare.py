@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import importlib
 import json
 import pickle
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,48 +27,12 @@ from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ChainLaw, sample_chains
 from icl_estimators.validation import InputError
+from strange_rules import Changed, Flat, Foreseeing, Leaning, Secretive, Unhappy
 
 SHIPPED: list[Any] = [shipped_checkpoint(3, seed) for seed in (0, 1)]
 several = pytest.mark.skipif(None in SHIPPED, reason="fewer than two trained models ship for three states")
 
 QUICK: dict[str, Any] = {"chains": 60, "sequences_per_chain": 2, "length": 5, "decomposition_chains": 0}
-
-RULES = """
-import numpy as np
-
-class Rule:
-    n_states = 3
-
-    def __init__(self, name, fail_after=None):
-        self.name, self.fail_after = name, fail_after
-
-    def predict_proba(self, tokens):
-        out = np.full((*tokens.shape, 3), 1 / 3)
-        if self.fail_after is not None and len(tokens) == self.fail_after:
-            raise OSError("out of paper")
-        return out
-
-class Unhappy(Rule):
-    def __init__(self, culprit):
-        super().__init__("unhappy")
-        self.culprit = culprit
-
-    def predict_proba(self, tokens):
-        if (tokens == self.culprit).all(axis=1).any() if tokens.shape[1] == len(self.culprit) else False:
-            raise ArithmeticError("not this one")
-        return super().predict_proba(tokens)
-
-class Secretive(Rule):
-    def __reduce__(self):
-        raise TypeError("I do not travel")
-"""
-
-
-@pytest.fixture
-def rules_module(module: Callable[[str, str], None]) -> Any:
-    module("rules_of_a_user", RULES)
-    sys.modules.pop("rules_of_a_user", None)
-    return importlib.import_module("rules_of_a_user")
 
 
 def saved(result: Comparison, folder: Path) -> dict[str, bytes]:
@@ -107,20 +68,8 @@ def test_tables_are_the_same_bytes_for_any_number_of_processes(
 
 
 def test_small_studies_stay_in_this_process() -> None:
-    class Here(ContractLike):
-        def __reduce__(self) -> Any:
-            raise TypeError("I do not travel")
-
-    result = compare([Here(), "add-one"], jobs=8, **QUICK)
+    result = compare([Secretive(), "add-one"], jobs=8, **QUICK)
     assert result.run["jobs"] == 8
-
-
-class ContractLike:
-    name = "mine"
-    n_states = 3
-
-    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-        return np.full((*tokens.shape, 3), 1 / 3)
 
 
 def test_more_chains_and_longer_sequences_keep_what_was_there() -> None:
@@ -241,7 +190,7 @@ def test_an_exception_in_the_callback_stops_the_study() -> None:
         ("bigram,add-one", ["bigram", "add-one"]),
         ("unigram", ["unigram", "add-one"]),
         ((spec for spec in ["uniform"]), ["uniform", "add-one"]),
-        ([ContractLike(), "add-constant:0.50"], ["mine", "add-constant:0.5", "add-one"]),
+        ([Flat(), "add-constant:0.50"], ["mine", "add-constant:0.5", "add-one"]),
     ],
 )
 def test_estimators_may_be_named_in_several_ways_and_the_reference_is_added(estimators: Any, names: list[str]) -> None:
@@ -258,7 +207,7 @@ def test_a_reference_may_be_spelled_in_another_way(spelling: str) -> None:
 
 
 def test_an_object_of_ones_own_may_be_the_reference() -> None:
-    result = compare([ContractLike(), "bigram"], reference="mine", **QUICK)
+    result = compare([Flat(), "bigram"], reference="mine", **QUICK)
     assert set(result.differences.estimator) == {"bigram"}
 
 
@@ -303,16 +252,13 @@ def test_a_byte_copy_is_no_second_training_run(tmp_path: Path) -> None:
 
 
 def test_only_runs_with_a_sibling_are_pooled_and_their_recipe_is_a_field() -> None:
-    class Run(ContractLike):
-        def __init__(self, name: str, recipe: Any) -> None:
-            self.name, self.recipe = name, recipe
-
-    runs = [Run("a", "m"), Run("m:b", "m"), Run("n:a", "n"), Run("k:a", None), Run("k:b", None), Run("o", {"m": 1})]
+    recipes: dict[str, Any] = {"a": "m", "m:b": "m", "n:a": "n", "k:a": None, "k:b": None, "o": {"m": 1}}
+    runs = [Leaning(name, 0.1, recipe) for name, recipe in recipes.items()]
     assert pooled_runs(runs) == {"m": ("a", "m:b")}
 
 
 def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
-    class Wrapper(ContractLike):
+    class Wrapper(Flat):
         def __init__(self, name: str, checkpoint: Any) -> None:
             self.name, self.checkpoint = name, checkpoint
 
@@ -324,7 +270,7 @@ def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
         Wrapper("none", None),
         Wrapper("hub", "organisation/model"),
         Wrapper("object", object()),
-        ContractLike(),
+        Flat(),
     ]
     assert weight_files(wrappers) == {"path": path, "text": path}
     result = compare([*wrappers, "add-one"], **QUICK)
@@ -338,7 +284,7 @@ def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
         ("", {}, "no estimator is named"),
         (["bigrm"], {}, r"unknown estimator 'bigrm' \(did you mean bigram\?\)"),
         (["bigram", "bigram"], {}, "two estimators are called bigram"),
-        ([ContractLike(), ContractLike()], {}, "two estimators are called mine"),
+        ([Flat(), Flat()], {}, "two estimators are called mine"),
         (["bigram"], {"reference": "nobody"}, "unknown estimator 'nobody'"),
         (["bigram"], {"reference": ""}, "an empty estimator name"),
         (["bigram"], {"states": 1}, "n_states must be an integer of at least 2, not 1"),
@@ -353,10 +299,10 @@ def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
             {"checkpoints": __file__},
             r"checkpoints are for transformer, which is not among the named",
         ),
-        ([ContractLike()], {"checkpoints": [__file__]}, r"not among the named estimators \(add-one\)"),
+        ([Flat()], {"checkpoints": [__file__]}, r"not among the named estimators \(add-one\)"),
         ([object()], {}, "has no name"),
         ([3], {}, "3 has no name"),
-        ([ContractLike()], {"states": 4}, "mine: n_states is 3, but 4 states were asked for"),
+        ([Flat()], {"states": 4}, "mine: n_states is 3, but 4 states were asked for"),
         (["transformer"], {"states": 5}, "transformer: no checkpoint ships for 5 states"),
     ],
 )
@@ -364,14 +310,6 @@ def test_bad_input_is_refused_in_one_line(estimators: Any, options: dict[str, An
     with pytest.raises(InputError, match=complaint) as caught:
         compare(estimators, **{**QUICK, **options})
     assert "\n" not in str(caught.value)
-
-
-class Wrong(ContractLike):
-    def __init__(self, change: Any) -> None:
-        self.name, self.change = "wrong", change
-
-    def predict_proba(self, tokens: np.ndarray) -> Any:
-        return self.change(tokens, super().predict_proba(tokens))
 
 
 def negative(tokens: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -399,7 +337,7 @@ def ahead(tokens: np.ndarray, out: np.ndarray) -> np.ndarray:
     ],
 )
 def test_an_estimator_that_breaks_the_contract_is_named_before_the_work(change: Any, complaint: str) -> None:
-    for estimators in ([Wrong(change), "add-one"], ["add-one", Wrong(change)]):
+    for estimators in ([Changed(change), "add-one"], ["add-one", Changed(change)]):
         with pytest.raises(ContractError, match=complaint):
             compare(estimators, progress=never, **QUICK)
 
@@ -409,20 +347,18 @@ def never(what: str, done: int, total: int) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_exception_on_some_chain_names_estimator_and_chain(
-    jobs: int, rules_module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exception_on_some_chain_names_estimator_and_chain(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 3000, "sequences_per_chain": 1, "length": 15}
     culprit = sample_chains([2345], sequences_per_chain=1, length=15).inputs[0]
     with pytest.raises(InputError, match="unhappy failed on chain 2345: ArithmeticError: not this one"):
-        compare([rules_module.Unhappy(culprit), "add-one"], jobs=jobs, **options)
+        compare([Unhappy(culprit, 15), "add-one"], jobs=jobs, **options)
 
 
-def test_an_estimator_that_does_not_travel_says_so(rules_module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_estimator_that_does_not_travel_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 300, "sequences_per_chain": 20}
-    estimators = [rules_module.Secretive("secretive"), "add-one"]
+    estimators = [Secretive("secretive"), "add-one"]
     with pytest.raises(
         InputError, match=r"cannot be sent to worker processes \(TypeError: I do not travel\): use --jobs 1"
     ):
@@ -430,9 +366,9 @@ def test_an_estimator_that_does_not_travel_says_so(rules_module: Any, monkeypatc
     assert compare(estimators, jobs=1, **options).risk.notna().any(axis=None)
 
 
-def test_a_class_of_a_notebook_says_so(monkeypatch: pytest.MonkeyPatch, rules_module: Any) -> None:
+def test_a_class_of_a_notebook_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
-    notebook = type("Notebook", (rules_module.Rule,), {"__module__": "__main__"})
+    notebook = type("Notebook", (Flat,), {"__module__": "__main__"})
     monkeypatch.setattr(__main__, "Notebook", notebook, raising=False)
     options = {**QUICK, "chains": 300, "sequences_per_chain": 20}
     with pytest.raises(InputError, match=r"cannot be sent to worker processes .*define its class at the top level"):
@@ -479,36 +415,24 @@ def test_memory_does_not_grow_with_chains() -> None:
 
 
 def test_a_look_ahead_at_long_contexts_is_found_at_the_studys_length() -> None:
-    class PeeksLate(ContractLike):
-        name = "peeks-late"
-
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            out = np.full((*tokens.shape, 3), 1 / 3)
-            out[:, 30:-1] = 0.1 + 0.7 * np.eye(3)[tokens[:, 31:]]
-            return out
-
-    compare([PeeksLate()], **QUICK)  # of five tokens, it looks at none
+    late = Foreseeing(after=30)
+    compare([late], **QUICK)  # of five tokens, it looks at none
     for study in (compare, effective_smoothing):
         options = {key: value for key, value in QUICK.items() if study is compare or "decomposition" not in key}
-        with pytest.raises(ContractError, match="peeks-late: not causal: its prediction at context length"):
-            study([PeeksLate()], **{**options, "length": 100})  # type: ignore[operator]
+        with pytest.raises(ContractError, match="foreseeing: not causal: its prediction at context length"):
+            study([late], **{**options, "length": 100})  # type: ignore[operator]
 
 
 @pytest.mark.filterwarnings("ignore:BuiltinImporter")
 def test_a_stated_tolerance_is_recorded_and_said() -> None:
-    class Half(ContractLike):
-        name, tolerance = "half", 0.01
-
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            shift = 0.001 / len(tokens)
-            return np.full((*tokens.shape, 3), 1 / 3) + shift * np.array([1.0, -1.0, 0.0])
-
+    half: Any = Changed(lambda tokens, out: out + 0.001 / len(tokens) * np.array([1.0, -1.0, 0.0]), "half")
+    half.tolerance = 0.01
     said: list[str] = []
-    Study.build([Half()], length=5, warn=said.append)
+    Study.build([half], length=5, warn=said.append)
     line = "half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)"
     assert said == [line]
     with pytest.warns(UserWarning, match="held to themselves within"):
-        found = compare([Half()], **QUICK)
+        found = compare([half], **QUICK)
     assert found.run["options"]["tolerances"] == {"half": 0.01}
     assert line in found.summary()
     assert "tolerances" not in compare(["bigram"], **QUICK).run["options"]

@@ -12,6 +12,7 @@ from icl_estimators.experiments import observed
 from icl_estimators.experiments.observed import checked_length, observed_losses, observed_risk, unchecked_line
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ObservedSequences, elnino
+from strange_rules import Changed, Flat, Foreseeing
 
 LINE = np.array([0, 1, 1, 2, 0, 0, 1, 2, 2, 1, 0, 1])
 RULES = ["construction-softmax", "add-one", "unigram", *(["transformer"] if shipped_checkpoint(3) else [])]
@@ -98,39 +99,20 @@ def test_equal_sequences_have_no_spread() -> None:
 
 
 def test_a_look_at_the_next_token_is_found_out() -> None:
-    class Peeking:
-        name = "peeking"
-        n_states = 3
-
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            out = np.full((*tokens.shape, 3), 0.1)
-            ahead = np.concatenate([tokens[:, 1:], tokens[:, -1:]], axis=1)
-            np.put_along_axis(out, ahead[..., None], 0.8, axis=2)
-            return out
-
-    with pytest.raises(ContractError, match="peeking: not causal"):
-        observed_risk([Peeking()], data(LINE), window=5)
-
-
-class PeekingLate:
-    name, n_states = "peeking", 3
-
-    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-        out = np.full((*tokens.shape, 3), 1 / 3)
-        out[:, 30:-1] = 0.1 + 0.7 * np.eye(3)[tokens[:, 31:]]
-        return out
+    with pytest.raises(ContractError, match="foreseeing: not causal"):
+        observed_risk([Foreseeing()], data(LINE), window=5)
 
 
 def test_a_look_ahead_in_long_histories_alone_is_found_out() -> None:
     rng = np.random.default_rng(0)
     short, long = data(rng.integers(0, 3, size=20)), data(LINE, rng.integers(0, 3, size=90))
-    observed_risk([PeekingLate()], short, window=5)
-    with pytest.raises(ContractError, match="peeking: not causal: its prediction at context length"):
-        observed_risk([PeekingLate()], long, window=5)  # which has the whole history too
+    observed_risk([Foreseeing(after=30)], short, window=5)
+    with pytest.raises(ContractError, match="foreseeing: not causal: its prediction at context length"):
+        observed_risk([Foreseeing(after=30)], long, window=5)  # which has the whole history too
 
 
 def test_causality_is_tried_on_as_many_tokens_as_an_estimator_is_given_up_to_a_limit_that_is_said() -> None:
-    class Windowed(PeekingLate):
+    class Windowed(Flat):
         windowed = True
 
     rng = np.random.default_rng(0)
@@ -145,39 +127,30 @@ def test_causality_is_tried_on_as_many_tokens_as_an_estimator_is_given_up_to_a_l
     )
 
 
-class Breaking:
-    """Uniform, until it meets what it does not like."""
+def breaking(at: list[int], last: Any) -> Changed:
+    """Return an estimator that gives `last` after some tokens; it fails there if that is None."""
 
-    n_states = 3
-    name = "breaking"
-
-    def __init__(self, at: Any, what: Any) -> None:
-        self.at, self.what = at, what
-
-    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-        out = np.full((*tokens.shape, 3), 1 / 3)
+    def change(tokens: np.ndarray, out: np.ndarray) -> np.ndarray:
         for row, line in enumerate(tokens.tolist()):
-            if self.at(line):
-                out[row, -1] = self.what(line)
+            if line == at:
+                if last is None:
+                    raise LookupError("no such page")
+                out[row, -1] = last
         return out
 
-
-def refuse(line: list[int]) -> list[float]:
-    raise LookupError("no such page")
+    return Changed(change, "breaking")
 
 
 def test_a_failure_is_named_with_its_sequence() -> None:
     lines = data([0, 1, 0, 1], [0, 1, 2, 0, 1, 2])
     with pytest.raises(ContractError, match="breaking failed on sequence 2 of lines: LookupError: no such page"):
-        observed_risk([Breaking(lambda line: line == [0, 1, 2, 0, 1], refuse)], lines, window=9)
-    negative = Breaking(lambda line: line == [0, 1, 2, 0, 1], lambda line: [1.5, -0.5, 0.0])
+        observed_risk([breaking([0, 1, 2, 0, 1], None)], lines, window=9)
     expected = "breaking: the prediction for sequence 2 of lines at context length 5 has a negative entry"
     with pytest.raises(ContractError, match=expected):
-        observed_risk([negative], lines, window=9)
-    windowed = Breaking(lambda line: line == [2, 0, 1], lambda line: [0.5, 0.6, 0.0])
+        observed_risk([breaking([0, 1, 2, 0, 1], [1.5, -0.5, 0.0])], lines, window=9)
     expected = "sequence 2 of lines, the window that ends at position 5 at context length 3 sums to 1.1, not 1"
     with pytest.raises(ContractError, match=expected):
-        observed_risk([windowed], lines, window=3)
+        observed_risk([breaking([2, 0, 1], [0.5, 0.6, 0.0])], lines, window=3)
 
 
 def test_an_estimator_for_other_states_is_refused() -> None:

@@ -14,6 +14,7 @@ from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import difference_table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import IDENTICAL, merge_in_order
+from strange_rules import Leaning
 
 
 def of(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -100,19 +101,7 @@ def test_one_estimator_makes_no_pairs() -> None:
 
 
 def test_training_runs_and_their_mean_are_paired_as_in_the_other_tables() -> None:
-    class Run:
-        n_states = 3
-        recipe = "m"
-
-        def __init__(self, name: str, weight: float) -> None:
-            self.name, self.weight = name, weight
-
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            out = np.full((*tokens.shape, 3), (1 - self.weight) / 3)
-            out[..., 0] += self.weight
-            return out
-
-    result = compare([Run("m:a", 0.1), Run("m:b", 0.3), "add-one"], chains=60, length=4, decomposition_chains=0)
+    result = compare([Leaning("m:a", 0.1), Leaning("m:b", 0.3), "add-one"], chains=60, length=4, decomposition_chains=0)
     rows = of(result.pairs, "log_loss_nats")
     assert set(rows.estimator) | set(rows.other) == {"m:a", "m:b", "m", "add-one"}
     assert len(rows) == 6

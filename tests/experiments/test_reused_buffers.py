@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import strange_rules
 from icl_estimators.api import compare, effective_smoothing
-from icl_estimators.estimators import check_estimator, get
+from icl_estimators.estimators import check_estimator
 from icl_estimators.experiments import observed
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.observed import observed_losses, observed_risk
@@ -18,49 +19,10 @@ from icl_estimators.experiments.prediction import ask
 from icl_estimators.predict import main as predict_main
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ObservedSequences
-
-BUFFER = np.empty(0)
-"""One for all of them, so that two estimators overwrite each other too."""
+from strange_rules import Plain, Reusing, refill
 
 
-def refill(values: np.ndarray) -> np.ndarray:
-    global BUFFER
-    if BUFFER.size < values.size:
-        BUFFER = np.empty(values.size)
-    BUFFER[:] = np.nan  # what was returned before is gone
-    out = BUFFER[: values.size].reshape(values.shape)
-    out[...] = values
-    return out
-
-
-class Reusing:
-    """Another rule's predictions, in the one buffer."""
-
-    def __init__(self, spec: str, name: str | None = None, recipe: str | None = None, n_states: int = 3) -> None:
-        self.rule = get(spec, n_states=n_states)
-        self.name, self.n_states, self.recipe = name or self.rule.name, n_states, recipe
-
-    def predict_proba(self, tokens: Any) -> np.ndarray:
-        return refill(self.rule.predict_proba(tokens))
-
-    def attention(self, tokens: Any) -> Any:
-        if not hasattr(self.rule, "attention"):
-            return None
-        first, second = refill(np.stack(self.rule.attention(tokens)))
-        return first, second
-
-
-class Plain(Reusing):
-    """The same, with arrays of its own."""
-
-    def predict_proba(self, tokens: Any) -> np.ndarray:
-        return self.rule.predict_proba(tokens)
-
-    def attention(self, tokens: Any) -> Any:
-        return self.rule.attention(tokens) if hasattr(self.rule, "attention") else None
-
-
-def estimators(kind: type[Reusing]) -> list[Reusing]:
+def estimators(kind: type[Plain]) -> list[Plain]:
     runs = [kind(f"add-constant:{value}", f"m:{value}", "m") for value in (0.4, 2)]
     return [*runs, kind("construction:30"), kind("unigram"), kind("add-one")]
 
@@ -114,16 +76,8 @@ def test_observed_losses_are_the_same(window: int, monkeypatch: pytest.MonkeyPat
     pd.testing.assert_frame_equal(plain, reusing)
 
 
-def test_the_prompt_command_prints_the_same(module: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    module(
-        "reusing_rules",
-        "import numpy as np\nfrom icl_estimators.estimators import get\nBUFFER = np.empty((600, 90, 3))\n"
-        "class Rule:\n    n_states = 3\n    def __init__(self, spec):\n        self.rule = get(spec)\n"
-        "        self.name = 'own ' + spec\n    def predict_proba(self, tokens):\n        n, t = tokens.shape\n"
-        "        BUFFER[:] = np.nan\n        BUFFER[:n, :t] = self.rule.predict_proba(tokens)\n"
-        "        return BUFFER[:n, :t]\none, two = Rule('add-one'), Rule('unigram')\n",
-    )
-    own = "reusing_rules:one,reusing_rules:two,add-one,unigram"
+def test_the_prompt_command_prints_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    own = "strange_rules:reusing_add_one,strange_rules:reusing_unigram,add-one,unigram"
     assert predict_main(["ABACABABAC", "--estimators", own, "--csv"]) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     found = {(name, token): value for name, token, value in rows}
@@ -143,7 +97,7 @@ def test_what_is_returned_is_the_callers_own() -> None:
     kept = first.copy()
     ask(rule, 1 + tokens, place=str, where=lambda given: "here")
     np.testing.assert_array_equal(first, kept)
-    assert not np.shares_memory(first, BUFFER)
+    assert not np.shares_memory(first, strange_rules._buffer)
 
 
 def test_memory_does_not_grow_with_the_length_of_an_observed_sequence() -> None:

@@ -18,6 +18,7 @@ from icl_estimators.experiments.study import Study
 from icl_estimators.inference import mean_intervals, ratio_intervals, zero_mean_check
 from icl_estimators.metrics import METRICS
 from icl_estimators.sources import ChainLaw, Sample, sample_chains
+from strange_rules import Leaning
 
 LOSSES = [metric.name for metric in METRICS.values() if metric.summary != "finite mean"]
 
@@ -265,19 +266,7 @@ def test_a_probability_too_small_for_a_double_is_not_0() -> None:
 
 
 def test_training_runs_are_averaged_and_not_their_predictions() -> None:
-    class Run:
-        n_states = 3
-        recipe = "m"
-
-        def __init__(self, name: str, weight: float) -> None:
-            self.name, self.weight = name, weight
-
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            out = np.full((*tokens.shape, 3), (1 - self.weight) / 3)
-            out[..., 0] += self.weight
-            return out
-
-    runs = (Run("m:a", 0.2), Run("m:b", 0.6))
+    runs = (Leaning("m:a", 0.2), Leaning("m:b", 0.6))
     base = study(["add-one"], chains=60)
     design = replace(base, estimators=(*runs, *base.estimators))
     moments = whole(design)

@@ -31,33 +31,20 @@ from icl_estimators.inference import (
 )
 from icl_estimators.metrics import DECOMPOSITION_METRICS, METRICS
 from icl_estimators.sources import ChainLaw, sample_chains
+from strange_rules import Leaning
 
 LIMITS = ["se", "ci_low", "ci_high", "band_low", "band_high"]
 
 
-class Leaning:
-    """A "training run": uniform, leaning towards state 0 by its own weight."""
-
-    n_states = 3
-
-    def __init__(self, name: str, weight: float, recipe: str = "transformer") -> None:
-        self.name, self.weight, self.recipe = name, weight, recipe
-
-    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-        out = np.full((*tokens.shape, 3), (1 - self.weight) / 3)
-        out[..., 0] += self.weight
-        return out
-
-
 def pooled_study(chains: int) -> Study:
-    runs = (Leaning("transformer:a", 0.1), Leaning("transformer:b", 0.4))
+    runs = (Leaning("transformer:a", 0.1, "transformer"), Leaning("transformer:b", 0.4, "transformer"))
     made = (*runs, get("bigram"), get("add-one"))
     return Study(made, length=5, seed=3, chains=chains, sequences_per_chain=2)
 
 
 @pytest.fixture(scope="module")
 def pooled() -> Comparison:
-    runs = [Leaning("transformer:a", 0.1), Leaning("transformer:b", 0.4)]
+    runs = [Leaning("transformer:a", 0.1, "transformer"), Leaning("transformer:b", 0.4, "transformer")]
     options = {"chains": 70, "sequences_per_chain": 2, "decomposition_chains": 50, "decomposition_sequences": 6}
     return compare([*runs, "bigram", "add-one"], length=5, seed=3, **options)
 

@@ -9,16 +9,7 @@ from icl_estimators.estimators import get
 from icl_estimators.experiments.study import Study, StudyOptions
 from icl_estimators.sources import ChainLaw
 from icl_estimators.validation import InputError
-
-
-class Named:
-    n_states = 3
-
-    def __init__(self, name: str, recipe: str | None = None) -> None:
-        self.name, self.recipe = name, recipe
-
-    def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-        return np.full((*tokens.shape, 3), 1 / 3)
+from strange_rules import Flat, Leaning
 
 
 def study(**options: Any) -> Study:
@@ -41,15 +32,15 @@ def study(**options: Any) -> Study:
         ({"decomposition_sequences": 1}, "decomposition_sequences must be at least 2: .*; 64 keeps"),
         ({"decomposition_sequences": -1}, "decomposition_sequences must be an integer of at least 0, not -1"),
         ({"estimators": ()}, "no estimators to compare"),
-        ({"estimators": (Named("a"), Named("a")), "reference": "a"}, "two estimators are called a"),
+        ({"estimators": (Flat("a"), Flat("a")), "reference": "a"}, "two estimators are called a"),
         ({"reference": "unigram"}, "the reference unigram is not among the estimators: bigram, add-one"),
         ({"source": ChainLaw(4)}, "bigram is for 3 states, but the chains have 4"),
         (
-            {"estimators": (Named("m:a", "m"), Named("m:b", "m"), Named("m")), "reference": "m"},
+            {"estimators": (Leaning("m:a", 0.1, "m"), Leaning("m:b", 0.1, "m"), Flat("m")), "reference": "m"},
             "two estimators are called m",
         ),
         (
-            {"estimators": (Named("a", "m"), Named("b", "m"), Named("m:recipe")), "reference": "m"},
+            {"estimators": (Leaning("a", 0.1, "m"), Leaning("b", 0.1, "m"), Flat("m:recipe")), "reference": "m"},
             "two estimators are called m:recipe",
         ),
     ],
@@ -74,9 +65,9 @@ def test_the_mean_over_training_runs_has_a_row_after_the_last_of_them() -> None:
     runs = ("model:a", "model:b", "model:far=last:a", "model:far=last:b")
     made = study(
         estimators=(
-            *(Named(name, "model") for name in runs[:2]),
+            *(Leaning(name, 0.1, "model") for name in runs[:2]),
             get("add-one"),
-            *(Named(name, "model:far=last") for name in runs[2:]),
+            *(Leaning(name, 0.1, "model:far=last") for name in runs[2:]),
         ),
         reference="model",
     )
@@ -114,7 +105,7 @@ def test_an_option_that_no_study_has_is_refused_at_once() -> None:
 
 
 def test_estimators_are_told_how_much_is_coming() -> None:
-    class Told(Named):
+    class Told(Flat):
         def expect(self, sequences: int, length: int) -> None:
             self.told = (sequences, length)
 

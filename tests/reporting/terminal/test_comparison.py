@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 
 from icl_estimators.api import Comparison, compare
@@ -11,6 +10,7 @@ from icl_estimators.estimators import get
 from icl_estimators.experiments.observed import observed_risk
 from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.sources import elnino
+from strange_rules import Leaning
 
 
 def block(text: str, title: str) -> dict[str, list[str]]:
@@ -90,19 +90,9 @@ def test_the_last_context_length_is_always_shown(length: int) -> None:
 
 
 def test_training_runs_show_their_mean_and_their_recipe() -> None:
-    class Run:
-        n_states = 3
-        recipe = "m"
-
-        def __init__(self, name: str, weight: float) -> None:
-            self.name, self.weight = name, weight
-
-        def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
-            out = np.full((*tokens.shape, 3), (1 - self.weight) / 3)
-            out[..., 0] += self.weight
-            return out
-
-    text = compare([Run("m:a", 0.1), Run("m:b", 1.0), "add-one"], chains=60, length=4, decomposition_chains=0).summary()
+    text = compare(
+        [Leaning("m:a", 0.1), Leaning("m:b", 1.0), "add-one"], chains=60, length=4, decomposition_chains=0
+    ).summary()
     rows = block(text, "KL(truth ‖ estimate), nats\n")
     assert [name for name in rows if name.startswith("m")] == ["m:a", "m:b", "m", "m:recipe"]
     assert rows["m"][0] == rows["m:recipe"][0] == "inf"

@@ -1,4 +1,4 @@
-"""What a command offers to estimators, and whether any of them takes it: nothing that was asked for is dropped."""
+"""Which options an estimator takes: an option that none takes is an error."""
 
 from __future__ import annotations
 

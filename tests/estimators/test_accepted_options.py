@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from icl_estimators.estimators.offers import require_use, takes
+from icl_estimators.estimators.accepted_options import require_use, takes
 from icl_estimators.validation import InputError
 
 MODULE = """
