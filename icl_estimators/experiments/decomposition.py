@@ -21,18 +21,18 @@ from icl_estimators.inference import (
 from icl_estimators.inference.trees import Summary
 from icl_estimators.sources import sample_chains, start_probabilities
 
-__all__ = ["DECOMPOSITION_METRICS", "DecompositionMoments", "decomposition_block"]
+__all__ = ["DECOMPOSITION_METRICS", "KL_METRICS", "DecompositionMoments", "decomposition_block"]
 
 Array = NDArray[np.float64]
 
+KL_METRICS = ("kl_bias_nats", "kl_variance_nats")
 DECOMPOSITION_METRICS = (
     "bias_squared",
     "variance",
     "training_variance",
     "mse",
     "split_weight",
-    "kl_bias_nats",
-    "kl_variance_nats",
+    *KL_METRICS,
 )
 """`training_variance` only for the mean over several checkpoints; its KL parts are the means of those of each."""
 
@@ -100,7 +100,7 @@ def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
         tallies[estimator.name] = heskes.tally
         if estimator.name in study.checkpoints:
             pooled[estimator.name] = predictions
-            kl[estimator.name] = {metric: value for metric, value in values.items() if metric.startswith("kl_")}
+            kl[estimator.name] = {metric: value for metric, value in values.items() if metric in KL_METRICS}
     for recipe, runs in study.recipes.items():
         split = training_variance(cells, [pooled[name] for name in runs])
         for metric in ("bias_squared", "variance", "training_variance", "mse", "split_weight"):

@@ -20,6 +20,7 @@ from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator, check_estimator
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.inference import RatioMoments, ratio_intervals
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.sources import ObservedSequences
 
 __all__ = [
@@ -34,7 +35,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-ONE_SERIES = "one series: no independent units, so no standard error"
 _WINDOW_BATCH = 512
 _CHECKED, _CHECKED_AT_LEAST = 4096, 256  # tokens that causality is tried on, where histories are longer
 _BATCH_CELLS = 2_000_000  # probabilities that are predicted at once: 16 MB
@@ -208,11 +208,11 @@ def risk_row(row: ObservedRow, level: float) -> tuple[Cell, ...]:
     n_infinite = sum(int(np.isinf(loss).sum()) for loss in losses)
     estimate = float(sum(loss.sum() for loss in losses) / n_predictions)
     se = low = high = np.nan
-    note = f"{n_predictions:,} predictions"
+    note: str = Note(Code.PREDICTIONS, count=n_predictions)
     if n_infinite:
-        note += f"; infinite in {n_infinite:,} of them"
+        note = join(note, Note(Code.INFINITE_IN_SOME, count=n_infinite))
     elif len(losses) < 2:
-        note += f"; {ONE_SERIES}"
+        note = join(note, Note(Code.ONE_SERIES))
     else:
         sums = RatioMoments.of(
             [[loss.sum()] for loss in losses],

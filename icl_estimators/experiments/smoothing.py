@@ -40,6 +40,7 @@ from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.inference import merge_in_order
 from icl_estimators.inference.trees import Summary
+from icl_estimators.notes import Code, Note
 from icl_estimators.provenance import made_with
 from icl_estimators.pseudo_counts import (
     FAMILIES,
@@ -303,9 +304,9 @@ def run_smoothing(
                 report("families", done * study.chains // len(names), study.chains)
         changed = run("interventions", InterventionMoments, _intervention_block) if targets else None
     assert part is not None  # a study has at least two chains
-    note = ""
+    note: str = ""
     if design.family_chains < study.chains:
-        note = f"families: the first {design.family_chains:,} chains"
+        note = Note(Code.FAMILY_CHAINS, chains=design.family_chains)
     with one_thread():
         tables["smoothing"] = smoothing_table(study, part.moments, families, family_note=note)
         if changed is not None:
