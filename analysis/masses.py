@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.questions import LEVEL, Sizes
 from icl_estimators import sample_chains
 from icl_estimators.estimators.transformer import Transformer
-from icl_estimators.experiments import AttentionQuantities, attention_quantities
+from icl_estimators.experiments.attention_quantities import AttentionQuantities, attention_quantities
 from icl_estimators.inference import Moments, PairMoments, mean_intervals, paired_differences
 from icl_estimators.notes import Code, Note
 

@@ -43,7 +43,7 @@ from icl_estimators.experiments.risk_tables import (
     risk_table,
     signed_bias_table,
 )
-from icl_estimators.experiments.smoothing_tables import smoothing_table
+from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.files import sha256
@@ -432,6 +432,7 @@ def run_study(
         **gamma_record(study.estimators),
         "nearest_construction": scales,
         "chains_for_target_se": _chains_needed(study, risk),
+        "few_chains": few_chains(risk.smoothing),
         "streams": ["risk", "decomposition", "tuning", "example"],
         "jobs": jobs,
         **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers

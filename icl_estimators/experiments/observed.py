@@ -21,6 +21,7 @@ from icl_estimators.estimators import Estimator, check_estimator
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.inference import RatioMoments, ratio_intervals
 from icl_estimators.notes import Code, Note, join
+from icl_estimators.row_names import of_window
 from icl_estimators.sources import ObservedSequences
 
 __all__ = [
@@ -168,7 +169,7 @@ def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, w
                 observed_losses(estimator, sequence, size, name=f"sequence {number} of {data.name}")
                 for number, sequence in enumerate(data.sequences, start=1)
             ]
-            name = estimator.name if size is None else f"{estimator.name}:window={size}"
+            name = estimator.name if size is None else of_window(estimator.name, size)
             rows.append(
                 ObservedRow(name, estimator.name, sliding and size is not None, [loss for loss in losses if len(loss)])
             )

@@ -35,7 +35,7 @@ from icl_estimators.experiments.interventions import (
     intervention_targets,
 )
 from icl_estimators.experiments.prediction import predict
-from icl_estimators.experiments.smoothing_tables import smoothing_table
+from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.study import Study, blocks
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.inference import merge_in_order
@@ -317,6 +317,7 @@ def run_smoothing(
         **gamma_record(study.estimators),
         "intervened_on": [target.name for target in targets],
         "family_formulas": {name: smoothing_family(name, study.n_states).formula for name in design.families},
+        "few_chains": few_chains(part.moments),
         "streams": ["smoothing", "tuning"],
         "jobs": jobs,
         "threads": 1,  # in each of them

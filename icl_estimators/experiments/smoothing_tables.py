@@ -11,22 +11,27 @@ from icl_estimators.experiments.study import Study
 from icl_estimators.inference import RatioMoments, ratio_intervals
 from icl_estimators.notes import Code, Note, join
 from icl_estimators.pseudo_counts import Estimate, FamilyFit, PseudoCount, fit_pseudo_count, pseudo_count_seeds
+from icl_estimators.pseudo_counts.fit import FEW_CHAINS
 from icl_estimators.pseudo_counts.streaming import SmoothingMoments, merge_halves
+from icl_estimators.row_names import prediction_at_count
 
-__all__ = ["prediction_parameter", "smoothing_table"]
+__all__ = ["few_chains", "smoothing_table"]
 
 Row = tuple[Cell, ...]
 
 
-def prediction_parameter(count: int) -> str:
-    """Return what the mean prediction at n_vw = `count` is called.
+def few_chains(moments: Mapping[str, SmoothingMoments]) -> dict[str, list[int]]:
+    """Return the groups of prefixes, by grouping, to which too few chains contribute for an interval to be trusted.
 
-    Examples
-    --------
-    >>> prediction_parameter(3)
-    'prediction_at_count_3'
+    They are the same for every estimator. ``overall`` has one group, 0.
     """
-    return f"prediction_at_count_{count}"
+    first = next(iter(moments.values()))
+    few: dict[str, list[int]] = {}
+    for (by, value), halves in first.halves.items():
+        whole = merge_halves(halves)
+        if whole is None or whole.n_chains < FEW_CHAINS:
+            few.setdefault(by, []).append(value)
+    return few
 
 
 def smoothing_table(
@@ -97,7 +102,7 @@ def _panel_rows(name: str, visits: int, panel: RatioMoments, level: float) -> It
     for count in range(visits + 1):
         numbers = (found.estimate[count], found.se[count], found.low[count], found.high[count])
         head: tuple[Cell, ...] = (name, "visits", visits)
-        yield _row(head, "empirical", prediction_parameter(count), numbers, note=found.notes[count])
+        yield _row(head, "empirical", prediction_at_count(count), numbers, note=found.notes[count])
 
 
 def _family_rows(name: str, fit: FamilyFit, note: str) -> Iterator[Row]:

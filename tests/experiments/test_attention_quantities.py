@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icl_estimators.experiments import attention_quantities, in_context_learning_score
+from icl_estimators.experiments.attention_quantities import attention_quantities, in_context_learning_score
 from icl_estimators.sources import sample_chains
 from icl_estimators.validation import InputError
 
