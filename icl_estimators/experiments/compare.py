@@ -35,6 +35,7 @@ from icl_estimators.experiments.attention import attention_example_table, attent
 from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
+from icl_estimators.experiments.departure import regret_since_least
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -433,6 +434,7 @@ def run_study(
         "nearest_construction": scales,
         "chains_for_target_se": _chains_needed(study, risk),
         "few_chains": few_chains(risk.smoothing),
+        "regret_since_least": _regret_since_least(study, risk),
         "streams": ["risk", "decomposition", "tuning", "example"],
         "jobs": jobs,
         **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
@@ -581,6 +583,15 @@ def run_design(
         done += len(task)
         progress(what, done, chains)
     return whole
+
+
+def _regret_since_least(study: Study, risk: RiskMoments) -> dict[str, dict[str, Any]]:
+    """Return what run.json says of the trained models: the mean over the runs of a recipe, or a single model."""
+    trained = (*study.recipes, *weight_files(study.estimators))
+    regrets = ((name, risk.risk.get((name, "regret_nats"))) for name in trained)
+    with one_thread():
+        found = {name: regret_since_least(study, moments) for name, moments in regrets if moments is not None}
+    return {name: since for name, since in found.items() if since is not None}
 
 
 def _chains_needed(study: Study, risk: RiskMoments) -> dict[str, dict[str, dict[str, float | None]]]:
