@@ -19,7 +19,7 @@ NOT_DISTINGUISHABLE = "not distinguishable"
 RULES = (
     "Two estimators are called different if the interval of their *paired* difference, on the same draws, does not "
     "hold 0, and *not distinguishable*, or *tied*, otherwise. The intervals of `pairs.csv` hold for all pairs at once. "
-    "*Identical*: equal on all draws. Overlap of two intervals decides nothing, nor does the order of rows.",
+    "*Identical*: equal on all draws. The overlap of two intervals decides nothing; neither does the order of rows.",
     "*Nearest to Bayes*: the estimator with the least mean regret over n = 1 … T among those that are not the Bayes "
     "rule itself, the runner-up, and all who are tied with it. Where the Bayes rule is not exact (stationary start), "
     "the mean KL less the "

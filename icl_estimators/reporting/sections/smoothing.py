@@ -79,8 +79,8 @@ def _alt(results: Results) -> str:
 
 
 _OTHER_CHAINS = (
-    f" Fitted to the chains of this comparison; {code('python -m icl_estimators.smoothing')} draws chains of its own, "
-    "and its numbers are others within the intervals."
+    f" Fitted to the chains of this comparison; {code('python -m icl_estimators.smoothing')} draws its own chains, "
+    "so its numbers differ, within the intervals."
 )
 
 
