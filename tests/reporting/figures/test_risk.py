@@ -7,7 +7,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from icl_estimators.reporting.figures.risk import floor_applies, (
+from icl_estimators.reporting.figures.risk import (
+    floor_applies,
     infinite_figure,
     infinite_names,
     kl_figure,
@@ -70,11 +71,11 @@ def test_the_floor_is_drawn_where_someone_has_a_softmax(results: Results) -> Non
 def test_the_floor_follows_what_run_json_says_and_no_name(results: Results) -> None:
     risk = results.tables["risk"].query("estimator == 'uniform'")
     run = {**results.run, "gamma": {}, "nearest_construction": {}}
-    for name, record in (("transformer", {}), ("mine", {"nearest_construction": {"mine": {}}}), ("b", {"gamma": {"b": 1}})):
+    folded = {"nearest_construction": {"m:1": {}, "m:2": {}}}
+    for name, record in (("transformer", {}), ("m:1", folded), ("b", {"gamma": {"b": 1.0}})):
         study = Results({"risk": risk.assign(estimator=name)}, {**run, **record})
         assert floor_applies(study) is bool(record)
     options = {**results.options, "recipes": {"m": ["m:1", "m:2"]}}
-    folded = {"nearest_construction": {"m:1": {}, "m:2": {}}}
     assert floor_applies(Results({"risk": risk.assign(estimator="m")}, {**run, **folded, "options": options}))
 
 
