@@ -39,7 +39,7 @@ SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
 )
 """What a report has, in order; each adds nothing where its tables are not there."""
 
-_LIST = "report.json"  # the figures of the report, for whoever removes it
+_LIST = "figures.json"  # the figures of the report, for whoever removes it
 _WRITERS = {"html": write_html, "pdf": write_pdf}
 
 
@@ -142,5 +142,5 @@ def remove_report(folder: Path) -> None:
                 (folder / "figures" / f"{Path(stem).name}.{suffix}").unlink(missing_ok=True)
     with suppress(OSError):  # another's file is in it, or it is not there
         (folder / "figures").rmdir()
-    for suffix in ("md", "html", "pdf", "json"):
-        (folder / f"report.{suffix}").unlink(missing_ok=True)
+    for name in (_LIST, "report.md", "report.html", "report.pdf"):
+        (folder / name).unlink(missing_ok=True)
