@@ -292,7 +292,7 @@ def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their
         assert (
             recipe.note
             == "two-way over 2 training runs and 70 chains, t with 1 degree of freedom for the runs and 69 for "
-            "the chains; no band over two ways"
+            "the chains; no band for a two-way interval"
         ).all()
         made = two_way_intervals([block.risk[name, metric] for name in names[:2]], block.risk["transformer", metric])
         np.testing.assert_allclose(recipe.ci_high, made.high, rtol=1e-9)
