@@ -146,7 +146,7 @@ def test_a_rule_that_reads_a_window_only_is_compared_where_it_can_be() -> None:
     rows = made["differences"].frame().set_index("estimator")
     assert (
         rows.loc["add-one"].note
-        == "no difference: short reads a window only, so no whole history of it to compare with"
+        == "no difference: short reads a window only, so it has no whole history to compare with"
     )
     assert rows.loc["add-one:window=10"].reference == "short:window=10"
 
