@@ -7,7 +7,7 @@ from analysis.claims import Claim, Rule
 from analysis.questions import Answer, Drawing, Sizes
 from icl_estimators import compare
 from icl_estimators.api import Comparison
-from icl_estimators.experiments import AttentionQuantities
+from icl_estimators.experiments.attention_quantities import AttentionQuantities
 from icl_estimators.reporting.figures.attention import EXAMPLE_POSITIONS, attention_example_figure, state_label
 from icl_estimators.reporting.numbers import interval
 from icl_estimators.reporting.results import Results

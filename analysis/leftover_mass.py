@@ -44,6 +44,7 @@ def answer(sizes: Sizes) -> Answer:
     # Their difference is the add-one rule's 0 less the estimate.
     own = own.assign(difference=-own["difference"], ci_low=-own["ci_high"], ci_high=-own["ci_low"])
     claims, told = [], []
+    judged: dict[str, list[str]] = {"holds": [], "fails": []}
     for visits in (v for v in VISITS if (own["visits"] == v).any()):
         intact = _exponential(own[own["visits"] == visits])
         times = _exponential(by_visits[(by_visits["intervention"] == EXACT) & (by_visits["visits"] == visits)])
@@ -59,9 +60,9 @@ def answer(sizes: Sizes) -> Answer:
                 ITS_DOING,
             ),
         ]
+        judged.setdefault(claims[-1].verdict, []).append(when)
         told.append(f"{interval(*intact, 2)} {when} ({interval(*times, 2)} times that with exact attention)")
-    by_leftover = [claim.measure.rpartition(", ")[2] for claim in claims[1::2] if claim.verdict == "holds"]
-    not_by_it = [claim.measure.rpartition(", ")[2] for claim in claims[1::2] if claim.verdict == "fails"]
+    by_leftover, not_by_it = judged["holds"], judged["fails"]
     verdicts = [f"it is the leftover mass that smooths {' and '.join(by_leftover)}"] if by_leftover else []
     verdicts += [f"it is not {' and '.join(not_by_it)}"] if not_by_it else []
     paragraph = (

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from analysis.questions import LEVEL, Sizes
 from icl_estimators import sample_chains
 from icl_estimators.estimators.transformer import Transformer
-from icl_estimators.experiments import NO_PREVIOUS_TOKEN, AttentionQuantities, attention_quantities
+from icl_estimators.experiments.attention_quantities import AttentionQuantities, attention_quantities
 from icl_estimators.inference import Moments, PairMoments, mean_intervals, paired_differences
+from icl_estimators.notes import Code, Note
 
 __all__ = ["attend", "change", "mean_over", "table"]
 
@@ -48,7 +49,7 @@ def attend(sizes: Sizes, checkpoint: Path | None = None) -> AttentionQuantities:
 
 def table(estimator: str, quantity: str, values: Array) -> pd.DataFrame:
     """Return the mean of a quantity at each context length, with pointwise intervals; columns as attention.csv."""
-    found = mean_intervals(Moments.of(values), level=LEVEL, undefined=NO_PREVIOUS_TOKEN)
+    found = mean_intervals(Moments.of(values), level=LEVEL, undefined=Note(Code.NO_PREVIOUS_TOKEN))
     return pd.DataFrame(
         {
             "estimator": estimator,
@@ -58,7 +59,7 @@ def table(estimator: str, quantity: str, values: Array) -> pd.DataFrame:
             "se": found.se,
             "ci_low": found.low,
             "ci_high": found.high,
-            "note": [note or f"{len(values):,} chains, one sequence of each" for note in found.notes],
+            "note": [note or Note(Code.ONE_SEQUENCE_EACH, chains=len(values)) for note in found.notes],
         }
     )
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from analysis import masses
 from analysis.claims import Claim, Rule
 from analysis.questions import Answer, Drawing, Sizes
-from icl_estimators.experiments import AttentionQuantities
+from icl_estimators.experiments.attention_quantities import AttentionQuantities
 from icl_estimators.reporting.figures.lines import Curve, context_axis, curve_of, draw_curves
 from icl_estimators.reporting.numbers import interval
 from icl_estimators.reporting.style import MUTED, WIDTH, Look, figure_style

@@ -18,6 +18,7 @@ from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squar
 __all__ = [
     "ATTENTION_QUANTITIES",
     "DECOMPOSITION_METRICS",
+    "KL_METRICS",
     "MEANINGS",
     "METRICS",
     "Drawn",
@@ -252,6 +253,9 @@ METRICS: dict[str, Metric] = {
     )
 }
 """The metrics of risk.csv by name, in its order."""
+
+KL_METRICS = ("kl_bias_nats", "kl_variance_nats")
+"""The parts of the decomposition in KL, which need every p̂ above 0."""
 
 DECOMPOSITION_METRICS: dict[str, str] = {
     "bias_squared": "squared bias of p̂ given the current token, unbiased (so it can come out below 0)",

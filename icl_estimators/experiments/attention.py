@@ -12,13 +12,13 @@ from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator
 from icl_estimators.estimators.capabilities import attends, attention_of
 from icl_estimators.experiments.attention_quantities import (
-    NO_PREVIOUS_TOKEN,
     AttentionQuantities,
     attention_quantities,
 )
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Intervals, Moments, mean_intervals, merge_in_order, two_way_intervals, with_mean
 from icl_estimators.metrics import ATTENTION_QUANTITIES
+from icl_estimators.notes import Code, Note, join
 
 __all__ = ["EXAMPLE_TOKENS", "attention_example_table", "attention_table"]
 
@@ -55,9 +55,9 @@ def attention_table(study: Study) -> Table | None:
             continue
         for quantity in QUANTITIES:
             intervals = mean_intervals(
-                _moments([part[quantity] for part in found]), level=study.level, undefined=NO_PREVIOUS_TOKEN
+                _moments([part[quantity] for part in found]), level=study.level, undefined=Note(Code.NO_PREVIOUS_TOKEN)
             )
-            rows += _rows(study, name, quantity, intervals, f"{n_chains:,} chains, the first sequence of each")
+            rows += _rows(study, name, quantity, intervals, Note(Code.FIRST_SEQUENCES, chains=n_chains))
         if name in study.checkpoints:
             values[name] = {quantity: [part[quantity] for part in found] for quantity in QUANTITIES}
     return Table.of("attention", rows) if rows else None
@@ -66,28 +66,31 @@ def attention_table(study: Study) -> Table | None:
 def _recipe_rows(
     study: Study, recipe: str, runs: list[dict[str, list[Array]]], n_chains: int
 ) -> Iterator[tuple[Cell, ...]]:
-    chains = f"{n_chains:,} chains, the first sequence of each"
+    basis = join(Note(Code.FIRST_SEQUENCES, chains=n_chains), Note(Code.FOR_THESE_RUNS))
     average = {
         q: _moments([np.mean(unit, axis=0) for unit in zip(*(run[q] for run in runs), strict=True)]) for q in QUANTITIES
     }
     for quantity in QUANTITIES:
-        intervals = mean_intervals(average[quantity], level=study.level, undefined=NO_PREVIOUS_TOKEN)
-        yield from _rows(study, recipe, quantity, intervals, f"{chains}; for these training runs")
+        intervals = mean_intervals(average[quantity], level=study.level, undefined=Note(Code.NO_PREVIOUS_TOKEN))
+        yield from _rows(study, recipe, quantity, intervals, basis)
     for quantity in QUANTITIES:
         intervals = two_way_intervals(
-            [_moments(run[quantity]) for run in runs], average[quantity], level=study.level, undefined=NO_PREVIOUS_TOKEN
+            [_moments(run[quantity]) for run in runs],
+            average[quantity],
+            level=study.level,
+            undefined=Note(Code.NO_PREVIOUS_TOKEN),
         )
-        yield from _rows(study, f"{recipe}:recipe", quantity, intervals, "the first sequence of each chain", join=True)
+        yield from _rows(study, f"{recipe}:recipe", quantity, intervals, Note(Code.FIRST_SEQUENCE), both=True)
 
 
 def _rows(
-    study: Study, name: str, quantity: str, intervals: Intervals, note: str, *, join: bool = False
+    study: Study, name: str, quantity: str, intervals: Intervals, note: str, *, both: bool = False
 ) -> Iterator[tuple[Cell, ...]]:
-    """Yield the rows of one quantity; `note` stands where the interval has none, or after it if `join`."""
+    """Yield the rows of one quantity; `note` stands where the interval has none, or after it if `both`."""
     for column in range(study.length):
         why = intervals.notes[column]
         numbers = (intervals.estimate, intervals.se, intervals.low, intervals.high)
-        whole = f"{why}, {note}" if join and np.isfinite(intervals.se[column]) else why or note
+        whole = join(why, note) if both and np.isfinite(intervals.se[column]) else why or note
         yield (name, column + 1, quantity, *(float(values[column]) for values in numbers), whole)
 
 

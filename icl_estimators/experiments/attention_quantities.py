@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from icl_estimators.validation import InputError
 
-__all__ = ["NO_PREVIOUS_TOKEN", "AttentionQuantities", "attention_quantities", "in_context_learning_score"]
+__all__ = ["AttentionQuantities", "attention_quantities", "in_context_learning_score"]
 
 Array = NDArray[np.float64]
-
-NO_PREVIOUS_TOKEN = "at context length 1 there is no previous token"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +25,7 @@ class AttentionQuantities:
     Attributes
     ----------
     previous_token_mass : ndarray of float64
-        Layer 1, from position n to n − 1. NaN at n = 1 (:data:`NO_PREVIOUS_TOKEN`).
+        Layer 1, from position n to n − 1. NaN at n = 1, where there is none.
     self_mass : ndarray of float64
         Layer 1, from position n to itself.
     match_mass : ndarray of float64

@@ -11,18 +11,18 @@ from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.decomposition import DecompositionMoments
 from icl_estimators.experiments.exact import ExactRisk, exact_risk
 from icl_estimators.experiments.risk import RiskMoments
-from icl_estimators.experiments.risk_tables import NO_POSTERIOR, context_labels
+from icl_estimators.experiments.risk_tables import context_labels
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Check, agreement_check, zero_mean_check
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.metrics import METRICS
+from icl_estimators.notes import Code, Note
 from icl_estimators.vocabulary import SAW_THE_FUTURE
 
 __all__ = ["check_table", "exact_length", "exact_risks"]
 
 _FALSE_ALARM = 1e-6  # of an estimator that has not, one measure; all share their draws, and one lucky draw accuses all
 _ROUNDING = 1e-13
-_STILL = "no z: the value does not vary"
 
 _EXACT_PREFIXES = 7000  # 8 tokens at K = 3, 12 at K = 2
 
@@ -75,7 +75,7 @@ def check_table(
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)
     if risk.martingale is None:
-        rows.append(("martingale", "bayes", "mean", np.nan, np.nan, np.nan, NO_POSTERIOR))
+        rows.append(("martingale", "bayes", "mean", np.nan, np.nan, np.nan, Note(Code.NO_POSTERIOR)))
     else:
         rows += _rows("martingale", "bayes", labels, zero_mean_check(risk.martingale))
     for name, truth in exact.items():
@@ -101,18 +101,18 @@ def _exact_rows(risk: RiskMoments, name: str, exact: ExactRisk) -> Iterator[tupl
         moments = risk.risk[name, metric]
         for n in range(len(exact.metrics[metric])):
             truth, mean, se = exact.metrics[metric][n], moments.mean[n], moments.standard_error[n]
-            note = ""
+            note: str = ""
             estimate = z = np.nan
             if np.isfinite(truth) and np.isfinite(mean):
                 estimate = mean - truth
                 varies = se > 1e-13 * max(1.0, abs(mean))  # a constant may differ from itself by rounding
                 z = estimate / se if varies else np.nan
                 if not varies:
-                    note = _STILL
+                    note = Note(Code.NO_Z)
             else:
                 se = np.nan
                 agree = np.isinf(truth) and np.isinf(mean)
-                note = "both infinite" if agree else f"exact {truth}, Monte Carlo {mean}"
+                note = Note(Code.BOTH_INFINITE) if agree else Note(Code.EXACT_DISAGREES, exact=truth, mean=mean)
             yield f"exact:{metric}", name, n + 1, float(estimate), float(se), float(z), note
 
 
@@ -125,7 +125,7 @@ def _foresight_rows(study: Study, risk: RiskMoments, name: str, labels: list[Cel
             continue
         result = _without_rounding(zero_mean_check(risk.foresight[name, measure]))
         bound = measure != "next_token"
-        why = _BELOW_BAYES if bound else _NOT_ITS_CHANCE
+        why = Note(Code.BELOW_BAYES if bound else Code.NOT_ITS_CHANCE)
         against = -result.z if bound else np.abs(result.z)
         failed = against > doubt
         notes = tuple(why if bad else note for bad, note in zip(failed, result.notes, strict=True))
@@ -133,21 +133,15 @@ def _foresight_rows(study: Study, risk: RiskMoments, name: str, labels: list[Cel
         if failed.any():
             worst = int(np.nanargmax(against))
             numbers = (float(result.estimate[worst]), float(result.se[worst]), float(result.z[worst]))
-            alarms.append((SAW_THE_FUTURE, name, labels[worst], *numbers, f"{_SPOKEN[measure]} {why}"))
+            alarms.append((SAW_THE_FUTURE, name, labels[worst], *numbers, Note(_SPOKEN[measure], why=why)))
     yield from alarms
 
 
-_BELOW_BAYES = "below that of the Bayes rule, which no estimator can be that reads the prefix alone: it has seen more"
-_NOT_ITS_CHANCE = "not what chance gives an estimator that reads the prefix alone: it has seen more"
-_SPOKEN = {
-    "next_token": "the probability of the token that came is",
-    "log_loss_nats": "the mean log loss is",
-    "kl_nats": "the mean KL is",
-}
+_SPOKEN = {"next_token": Code.SAW_PROBABILITY, "log_loss_nats": Code.SAW_LOG_LOSS, "kl_nats": Code.SAW_KL}
 
 
 def _without_rounding(check: Check) -> Check:
     """Return a check without z where estimate and standard error are the rounding of a constant 0."""
     still = (np.abs(check.estimate) <= _ROUNDING) & (check.se <= _ROUNDING)
-    notes = tuple(note or (_STILL if no else "") for note, no in zip(check.notes, still, strict=True))
+    notes = tuple(note or (Note(Code.NO_Z) if no else "") for note, no in zip(check.notes, still, strict=True))
     return replace(check, z=np.where(still, np.nan, check.z), notes=notes)

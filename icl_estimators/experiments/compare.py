@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from functools import partial
+from typing import Any
 
 from icl_estimators.engine.block_store import StudyBlocks
 from icl_estimators.engine.cluster import Cluster
@@ -13,11 +14,12 @@ from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress, crew_for, run_design
 from icl_estimators.engine.tables import Table
 from icl_estimators.estimators.identity import study_identity
-from icl_estimators.experiments.assembly import gamma_record
+from icl_estimators.experiments.assembly import gamma_record, weight_files
 from icl_estimators.experiments.attention import attention_example_table, attention_table
 from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
+from icl_estimators.experiments.departure import regret_since_least
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -26,7 +28,7 @@ from icl_estimators.experiments.risk_tables import (
     risk_table,
     signed_bias_table,
 )
-from icl_estimators.experiments.smoothing_tables import smoothing_table
+from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import required_chains
 from icl_estimators.provenance import made_with
@@ -121,6 +123,8 @@ def run_study(
         **gamma_record(study.estimators),
         "nearest_construction": scales,
         "chains_for_target_se": _chains_needed(study, risk),
+        "few_chains": few_chains(risk.smoothing),
+        "regret_since_least": _regret_since_least(study, risk),
         "streams": ["risk", "decomposition", "tuning", "example"],
         "jobs": jobs,
         **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
@@ -129,6 +133,15 @@ def run_study(
         "wall_time_s": time.perf_counter() - began,
     }
     return StudyResult({name: table for name, table in tables.items() if table is not None}, run)
+
+
+def _regret_since_least(study: Study, risk: RiskMoments) -> dict[str, dict[str, Any]]:
+    """Return what run.json says of the trained models: the mean over the runs of a recipe, or a single model."""
+    trained = (*study.recipes, *weight_files(study.estimators))
+    regrets = ((name, risk.risk.get((name, "regret_nats"))) for name in trained)
+    with one_thread():
+        found = {name: regret_since_least(study, moments) for name, moments in regrets if moments is not None}
+    return {name: since for name, since in found.items() if since is not None}
 
 
 def _chains_needed(study: Study, risk: RiskMoments) -> dict[str, dict[str, dict[str, float | None]]]:

@@ -19,6 +19,7 @@ from icl_estimators.inference import (
     with_mean,
 )
 from icl_estimators.inference.trees import Summary
+from icl_estimators.metrics import KL_METRICS
 
 __all__ = ["DecompositionMoments", "decomposition_block"]
 
@@ -87,7 +88,7 @@ def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
         tallies[estimator.name] = heskes.tally
         if estimator.name in study.checkpoints:
             pooled[estimator.name] = predictions
-            kl[estimator.name] = {metric: value for metric, value in values.items() if metric.startswith("kl_")}
+            kl[estimator.name] = {metric: value for metric, value in values.items() if metric in KL_METRICS}
     for recipe, runs in study.recipes.items():
         split = training_variance(cells, [pooled[name] for name in runs])
         for metric in ("bias_squared", "variance", "training_variance", "mse", "split_weight"):

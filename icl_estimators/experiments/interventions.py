@@ -17,11 +17,11 @@ from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import ContractError, Estimator, stated_tolerance
 from icl_estimators.estimators.capabilities import folded_of
 from icl_estimators.experiments.prediction import predict
-from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import Intervals, RatioMoments, ratio_intervals
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.inference.trees import Summary
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.pseudo_counts import (
     CountStatistics,
     Grouping,
@@ -41,8 +41,6 @@ Array = NDArray[np.float64]
 
 INTACT = "intact"
 _GROUPINGS: tuple[Grouping, ...] = ("overall", "visits")
-_FROM_ADD_ONE = "difference: that of the add-one rule, which is 0, less this"
-_NO_SUCH_PREFIX = "no such prefix"
 
 Key = tuple[Grouping, int]
 
@@ -170,14 +168,15 @@ def intervention_table(study: Study, moments: InterventionMoments) -> Table:
             rows += _pseudo_count_rows(moments, name, names[0], key, study.level)
         if moments.regret is None or moments.difference is None:
             nothing = (np.nan,) * 5
-            rows += [(name, label, quantity, *nothing, NO_POSTERIOR) for quantity in _regrets(name) for label in labels]
+            why = Note(Code.NO_POSTERIOR)
+            rows += [(name, label, quantity, *nothing, why) for quantity in _regrets(name) for label in labels]
             continue
-        own = ratio_intervals(moments.regret[name], level=study.level, empty=_NO_SUCH_PREFIX)
+        own = ratio_intervals(moments.regret[name], level=study.level, empty=Note(Code.NO_SUCH_PREFIX))
         if name != INTACT:
-            paired = ratio_intervals(moments.difference[name], level=study.level, empty=_NO_SUCH_PREFIX)
+            paired = ratio_intervals(moments.difference[name], level=study.level, empty=Note(Code.NO_SUCH_PREFIX))
             rows += _regret_rows(name, "regret_nats", labels, own, paired, "")
         turned = replace(own, estimate=-own.estimate, low=-own.high, high=-own.low)
-        rows += _regret_rows(name, "regret_nats_from_add_one", labels, own, turned, _FROM_ADD_ONE)
+        rows += _regret_rows(name, "regret_nats_from_add_one", labels, own, turned, Note(Code.FROM_ADD_ONE))
     return Table.of("interventions", rows)
 
 
@@ -194,11 +193,11 @@ def _pseudo_count_rows(
         found = pseudo_count_difference(pair, level=level)
         fit = found.second
         numbers = (_log(fit), found.difference, found.se, found.low, found.high)
-        yield (name, label, "log_pseudo_count", *numbers, "; ".join(filter(None, (found.note, *fit.notes))))
+        yield (name, label, "log_pseudo_count", *numbers, join(found.note, *fit.notes))
     margin = fit.se_log * t_quantile(0.5 + 0.5 * level, max(fit.n_chains - 1, 1))
     value = _log(fit)
     numbers = (value, -value, fit.se_log, -value - margin, -value + margin)
-    note = "; ".join((_FROM_ADD_ONE, *fit.notes))
+    note = join(Note(Code.FROM_ADD_ONE), *fit.notes)
     yield (name, label, "log_pseudo_count_from_add_one", *numbers, note)
 
 
@@ -219,7 +218,7 @@ def _regret_rows(
         if np.isnan(own.estimate[column]):
             continue  # no prefix has so many visits
         numbers = (own.estimate, shown.estimate, shown.se, shown.low, shown.high)
-        why = "; ".join(filter(None, (note, shown.notes[column])))
+        why = join(note, shown.notes[column])
         yield (name, label, quantity, *(float(values[column]) for values in numbers), why)
 
 

@@ -21,6 +21,8 @@ from icl_estimators.estimators import Estimator, check_estimator
 from icl_estimators.estimators.capabilities import reads_window
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.inference import RatioMoments, ratio_intervals
+from icl_estimators.notes import Code, Note, join
+from icl_estimators.row_names import of_window
 from icl_estimators.sources import ObservedSequences
 
 __all__ = [
@@ -35,7 +37,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-ONE_SERIES = "one series: no independent units, so no standard error"
 _WINDOW_BATCH = 512
 _CHECKED, _CHECKED_AT_LEAST = 4096, 256  # tokens that causality is tried on, where histories are longer
 _BATCH_CELLS = 2_000_000  # probabilities that are predicted at once: 16 MB
@@ -170,7 +171,7 @@ def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, w
                 observed_losses(estimator, sequence, size, name=f"sequence {number} of {data.name}")
                 for number, sequence in enumerate(data.sequences, start=1)
             ]
-            name = estimator.name if size is None else f"{estimator.name}:window={size}"
+            name = estimator.name if size is None else of_window(estimator.name, size)
             rows.append(
                 ObservedRow(name, estimator.name, sliding and size is not None, [loss for loss in losses if len(loss)])
             )
@@ -210,11 +211,11 @@ def risk_row(row: ObservedRow, level: float) -> tuple[Cell, ...]:
     n_infinite = sum(int(np.isinf(loss).sum()) for loss in losses)
     estimate = float(sum(loss.sum() for loss in losses) / n_predictions)
     se = low = high = np.nan
-    note = f"{n_predictions:,} predictions"
+    note: str = Note(Code.PREDICTIONS, count=n_predictions)
     if n_infinite:
-        note += f"; infinite in {n_infinite:,} of them"
+        note = join(note, Note(Code.INFINITE_IN_SOME, count=n_infinite))
     elif len(losses) < 2:
-        note += f"; {ONE_SERIES}"
+        note = join(note, Note(Code.ONE_SERIES))
     else:
         sums = RatioMoments.of(
             [[loss.sum()] for loss in losses],

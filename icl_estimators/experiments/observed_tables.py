@@ -17,9 +17,10 @@ from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.observed import ObservedRow, observed_rows, risk_row
 from icl_estimators.experiments.pair_table import pair_rows
-from icl_estimators.inference import IDENTICAL, PairComparisons, compare_pairs, is_rounding
+from icl_estimators.inference import PairComparisons, compare_pairs, is_rounding
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.inference.serial import block_bootstrap, block_length, long_run_covariance, newey_west_lag
+from icl_estimators.notes import Code, Note
 from icl_estimators.sources import ObservedSequences
 from icl_estimators.validation import InputError, probability_level
 
@@ -31,9 +32,6 @@ METRIC = "log_loss_nats"
 LAG_0, BOOTSTRAP = "log_loss_nats_lag_0", "log_loss_nats_block_bootstrap"
 difference_metrics = (METRIC, LAG_0, BOOTSTRAP)
 """What a difference of log losses is called: its first row, and two more of one long series."""
-
-GROWING = "no interval: one series, and losses with a growing history are not stationary"
-_TOO_SHORT = "no interval: one prediction"
 
 
 def observed_tables(
@@ -119,18 +117,16 @@ class _Group:
     def of(cls, rows: list[ObservedRow], window: int) -> _Group:
         lengths = np.array([len(loss) for loss in rows[0].losses], dtype=np.int64)
         losses = np.stack([np.concatenate(row.losses) for row in rows], axis=1)
-        why_not = ""
+        why_not: str = ""
         if len(lengths) == 1:
             count = len(losses)
             if count < 2:
-                why_not = _TOO_SHORT
+                why_not = Note(Code.ONE_PREDICTION)
             elif not rows[0].sliding:
-                why_not = GROWING
+                why_not = Note(Code.GROWING_HISTORY)
             elif 2 * (window - 1) > count:
-                why_not = (
-                    f"{GROWING}: the window is full from prediction {window:,} of {count:,} only; a shorter one "
-                    "(--length) gives an interval"
-                )
+                growing = Note(Code.GROWING_HISTORY)
+                why_not = Note(Code.WINDOW_FILLS_LATE, why=growing, first=window, count=count)
         return cls(rows, losses, lengths, why_not)
 
     @property
@@ -145,8 +141,8 @@ class _Group:
     def method(self) -> str:
         """How the standard error of a difference comes about, for the notes."""
         if self.clustered:
-            return f"clustered on {len(self.lengths):,} sequences"
-        return f"Diebold–Mariano, Newey–West with lag {newey_west_lag(len(self.losses))}"
+            return Note(Code.CLUSTERED, sequences=len(self.lengths))
+        return Note(Code.DIEBOLD_MARIANO, lag=newey_west_lag(len(self.losses)))
 
     def covariance(self, values: Array) -> Array:
         """Return the covariance of the means of finite columns, shape (n, N) → (N, N)."""
@@ -160,8 +156,13 @@ class _Group:
     def why_undefined(self, *columns: int) -> str:
         """Say which losses of rows are infinite; nothing if none is."""
         found = ((self.rows[column].name, int(np.isinf(self.losses[:, column]).sum())) for column in columns)
-        why = [f"{name} is infinite in {count:,} of {len(self.losses):,} predictions" for name, count in found if count]
-        return f"no difference: {', '.join(why)}" if why else ""
+        total = len(self.losses)
+        why = tuple(
+            Note(Code.SIDE, name=name, why=Note(Code.INFINITE_IN_PREDICTIONS, count=count, total=total))
+            for name, count in found
+            if count
+        )
+        return Note(Code.NO_DIFFERENCE, sides=why) if why else ""
 
     def pair_rows(self, level: float) -> Iterable[tuple[Cell, ...]]:
         if len(self.rows) < 2:
@@ -204,7 +205,7 @@ class _Group:
     def difference_rows(self, reference: str, level: float) -> Iterable[tuple[Cell, ...]]:
         places = [place for place, row in enumerate(self.rows) if row.estimator == reference]
         if not places:
-            missing = f"no difference: {reference} reads a window only, so no whole history of it to compare with"
+            missing = Note(Code.NO_WHOLE_HISTORY, reference=reference)
             for row in self.rows:
                 yield (row.name, reference, "mean", METRIC, *(np.nan,) * 7, missing)
             return
@@ -224,17 +225,17 @@ class _Group:
         values = np.column_stack([both, both[:, 0] - both[:, 1]])
         difference = float(values[:, 2].mean())
         if not values[:, 2].any():
-            yield (METRIC, 0.0, 0.0, 0.0, 0.0, 1.0, np.inf, np.nan, IDENTICAL)
+            yield (METRIC, 0.0, 0.0, 0.0, 0.0, 1.0, np.inf, np.nan, Note(Code.IDENTICAL))
             return
         if self.why_not:
             yield (METRIC, difference, *nothing, *nothing, self.why_not)
             return
         freedom = self.degrees_of_freedom
         margin = t_quantile(0.5 + 0.5 * level, freedom)
-        ways = [(METRIC, self.covariance(values), f"{self.method}, t with {freedom:,.0f} degrees of freedom")]
+        ways = [(METRIC, self.covariance(values), Note(Code.WITH_T, method=self.method, freedom=freedom))]
         if not self.clustered:
             classical = long_run_covariance(values, 0)
-            ways.append((LAG_0, classical, f"as if predictions were independent, t with {freedom:,.0f} degrees"))
+            ways.append((LAG_0, classical, Note(Code.WITH_T, method=Note(Code.LAG_0), freedom=freedom)))
         for metric, covariance, note in ways:
             se = float(np.sqrt(covariance[2, 2]))
             low, high = difference - margin * se, difference + margin * se
@@ -243,7 +244,7 @@ class _Group:
             errors = block_bootstrap(values)
             low, high = difference - np.quantile(errors[:, 2], [0.5 + 0.5 * level, 0.5 - 0.5 * level])
             covariance = np.cov(errors.T)
-            note = f"moving-block bootstrap, {len(errors):,} draws, blocks of {block_length(len(values))}"
+            note = Note(Code.BLOCK_BOOTSTRAP, draws=len(errors), block=block_length(len(values)))
             se = float(np.sqrt(covariance[2, 2]))
             yield (BOOTSTRAP, difference, se, float(low), float(high), *_gains(covariance), np.nan, note)
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.risk import RiskMoments
-from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import PairComparisons, pairs_of_moments
 from icl_estimators.metrics import METRICS
+from icl_estimators.notes import Code, Note
 
 __all__ = ["pair_rows", "pair_table"]
 
@@ -29,7 +29,7 @@ def pair_table(study: Study, moments: RiskMoments) -> Table:
             rows += pair_rows(names, metric, means, pairs, order=study.names)
         elif entry.paired and entry.needs_posterior:
             rows += [
-                (second, first, metric, *(np.nan,) * 5, "", NO_POSTERIOR)
+                (second, first, metric, *(np.nan,) * 5, "", Note(Code.NO_POSTERIOR))
                 for first, second in combinations(study.names, 2)
             ]
     return Table.of("pairs", rows)

@@ -15,7 +15,6 @@ from icl_estimators.experiments.risk import RiskMoments
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     BIN_EDGES,
-    EMPTY_BIN,
     Intervals,
     Moments,
     band_note,
@@ -30,10 +29,10 @@ from icl_estimators.inference import (
     training_variance_intervals,
     two_way_intervals,
 )
-from icl_estimators.metrics import DECOMPOSITION_METRICS, METRICS, Metric
+from icl_estimators.metrics import DECOMPOSITION_METRICS, KL_METRICS, METRICS, Metric
+from icl_estimators.notes import Code, Note, join
 
 __all__ = [
-    "NO_POSTERIOR",
     "context_labels",
     "decomposition_table",
     "difference_table",
@@ -43,20 +42,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-NO_POSTERIOR = "undefined: the posterior of these chains given a prefix is not known exactly"
-_CONDITIONAL = "conditional on a finite KL"
-_POOLED = "pooled over context lengths: every prediction counts once"
-_ALL_INFINITE = "KL is infinite in every sequence"
-_NO_MEAN_BAND = "no band: it runs over context lengths"
-_NO_RATIO_BAND = "no band for a ratio"
-_NO_RECIPE_BAND = "no band over two ways"
-_THESE_RUNS = "for these training runs: the rows of the recipe speak for others"
-_KL_OF_RUNS = f"mean over training runs of each run's own; {_THESE_RUNS}"
-_FOR_THESE_RUNS = "what pairing gains is told for these runs alone"
-_REFERENCE_OF_RUNS = "no two-way interval: the reference is itself of training runs that vary"
-_NO_RECIPE_SHARE = "no two-way interval for a share: see the rows of the mean over training runs"
-_NO_SHARE_BAND = "no band for a share: see its Wilson interval"
 
 
 def context_labels(length: int) -> list[Cell]:
@@ -83,19 +68,19 @@ def _recipe_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tu
             continue
         runs = [moments.risk[name, metric] for name in names]
         intervals = two_way_intervals(runs, moments.risk[recipe, metric], level=study.level)
-        why = _NO_RECIPE_BAND
+        why = Note(Code.NO_BAND_TWO_WAY)
         if entry.summary == "share":  # its spread over runs is 0 where no run ever errs: that is no certainty
             nothing = np.full(study.length + 1, np.nan)
             intervals = replace(intervals, se=nothing, low=nothing, high=nothing, notes=("",) * (study.length + 1))
-            why = _NO_RECIPE_SHARE
+            why = Note(Code.NO_TWO_WAY_SHARE)
         yield from interval_rows(study, f"{recipe}:recipe", metric, intervals, why)
 
 
 def _metric_rows(study: Study, moments: RiskMoments, name: str, entry: Metric) -> Iterator[tuple[Cell, ...]]:
     metric = entry.name
     if entry.summary == "finite mean":
-        finite = mean_ratio_intervals(moments.finite[name], level=study.level, empty=_ALL_INFINITE)
-        return interval_rows(study, name, metric, finite, f"{_CONDITIONAL}; {_NO_RATIO_BAND}")
+        finite = mean_ratio_intervals(moments.finite[name], level=study.level, empty=Note(Code.ALL_INFINITE))
+        return interval_rows(study, name, metric, finite, join(Note(Code.FINITE_KL_ONLY), Note(Code.NO_BAND_OF_RATIO)))
     if entry.needs_posterior and not study.exact_posterior:
         size = study.length + 1
         nothing = np.full(size, np.nan)
@@ -103,7 +88,7 @@ def _metric_rows(study: Study, moments: RiskMoments, name: str, entry: Metric) -
             study,
             name,
             metric,
-            Intervals(nothing, nothing, nothing, nothing, study.chains, (NO_POSTERIOR,) * size),
+            Intervals(nothing, nothing, nothing, nothing, study.chains, (Note(Code.NO_POSTERIOR),) * size),
             "",
         )
     summary = moments.risk[name, metric]
@@ -113,7 +98,7 @@ def _metric_rows(study: Study, moments: RiskMoments, name: str, entry: Metric) -
         shares = proportion_intervals(
             summary, sequences_per_chain=study.sequences_per_chain, averaged=averaged, level=study.level
         )
-        return interval_rows(study, name, metric, shares, _NO_SHARE_BAND)
+        return interval_rows(study, name, metric, shares, Note(Code.NO_BAND_OF_SHARE))
     return interval_rows(study, name, metric, mean_intervals(summary, level=study.level), summary)
 
 
@@ -135,7 +120,7 @@ def interval_rows(
     sequences = study.sequences_per_chain if sequences_per_chain is None else sequences_per_chain
     size = study.length + 1
     band_low, band_high = np.full(size, np.nan), np.full(size, np.nan)
-    band_notes = [band if isinstance(band, str) else _NO_MEAN_BAND] * size
+    band_notes = [band if isinstance(band, str) else Note(Code.NO_BAND_OF_MEAN)] * size
     if isinstance(band, Moments):
         curve = simultaneous_band(band.select(slice(0, study.length)), level=study.level)
         band_low[:-1], band_high[:-1] = curve.low, curve.high
@@ -146,7 +131,6 @@ def interval_rows(
         ]
     for column, label in enumerate(context_labels(study.length)):
         finite = np.isfinite(intervals.estimate[column])
-        notes = (intervals.notes[column], band_notes[column] if finite else "")
         yield (
             name,
             label,
@@ -159,7 +143,7 @@ def interval_rows(
             float(band_high[column]),
             chains,
             chains * sequences,
-            "; ".join(note for note in notes if note),
+            join(intervals.notes[column], band_notes[column] if finite else ""),
         )
 
 
@@ -175,7 +159,8 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
             key = (name, metric)
             if key not in moments.differences:
                 if entry.needs_posterior and name != study.reference:
-                    rows += [(*_head(study, name, label, metric), *(np.nan,) * 7, NO_POSTERIOR) for label in labels]
+                    why = Note(Code.NO_POSTERIOR)
+                    rows += [(*_head(study, name, label, metric), *(np.nan,) * 7, why) for label in labels]
                 continue
             result = paired_differences(moments.differences[key], level=study.level)
             factor = np.full(len(labels), np.nan)
@@ -212,7 +197,7 @@ def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> 
         if study.reference in study.recipes or study.reference in names:
             nothing = np.full(study.length + 1, np.nan)
             notes = tuple(
-                _REFERENCE_OF_RUNS if defined else note
+                Note(Code.REFERENCE_VARIES) if defined else note
                 for note, defined in zip(chains_only.notes, pair.difference.finite, strict=True)
             )
             found = Intervals(nothing, nothing, nothing, nothing, study.chains, notes)
@@ -220,7 +205,7 @@ def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> 
             runs = [moments.differences[name, metric].difference for name in names]
             found = two_way_intervals(runs, pair.difference, level=study.level)
             notes = tuple(
-                f"{basis}; {_FOR_THESE_RUNS}" if defined else reason
+                join(basis, Note(Code.GAIN_FOR_THESE_RUNS)) if defined else reason
                 for basis, reason, defined in zip(found.notes, chains_only.notes, pair.difference.finite, strict=True)
             )
         for column, label in enumerate(context_labels(study.length)):
@@ -235,7 +220,7 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
     labels = context_labels(study.length)
     edges = list(pairwise(BIN_EDGES.tolist()))
     for estimator in study.estimators:
-        result = ratio_intervals(moments.signed_bias[estimator.name], level=study.level, empty=EMPTY_BIN)
+        result = ratio_intervals(moments.signed_bias[estimator.name], level=study.level, empty=Note(Code.EMPTY_BIN))
         for index, (label, (low, high)) in enumerate(product(labels, edges)):
             rows.append(
                 (
@@ -248,7 +233,7 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
                     float(result.low[index]),
                     float(result.high[index]),
                     study.chains,
-                    result.notes[index] or (_POOLED if label == "mean" else ""),
+                    result.notes[index] or (Note(Code.POOLED_LENGTHS) if label == "mean" else ""),
                 )
             )
     return Table.of("signed_bias", rows)
@@ -272,8 +257,8 @@ def decomposition_table(study: Study, moments: DecompositionMoments) -> Table:
             summary = moments.parts[name, metric]
             intervals = _with_tally(mean_intervals(summary, level=study.level), moments, name, metric)
             if runs:
-                why = _KL_OF_RUNS if metric.startswith("kl_") else _THESE_RUNS
-                notes = tuple("; ".join(filter(None, (note, why))) for note in intervals.notes)
+                of_each = Note(Code.MEAN_OF_RUNS) if metric in KL_METRICS else ""
+                notes = tuple(join(note, of_each, Note(Code.THESE_RUNS)) for note in intervals.notes)
                 intervals = replace(intervals, notes=notes)
             rows += _nested_rows(study, name, metric, intervals, summary)
         if runs:
@@ -303,14 +288,16 @@ def _decomposition_rows(
         intervals = mean_intervals(average, level=study.level)
     else:
         intervals = two_way_intervals([moments.parts[run, metric] for run in runs], average, level=study.level)
-    return _nested_rows(study, name, metric, _with_tally(intervals, moments, recipe, metric), _NO_RECIPE_BAND)
+    return _nested_rows(
+        study, name, metric, _with_tally(intervals, moments, recipe, metric), Note(Code.NO_BAND_TWO_WAY)
+    )
 
 
 def _with_tally(intervals: Intervals, moments: DecompositionMoments, name: str, metric: str) -> Intervals:
-    if not metric.startswith("kl_"):
+    if metric not in KL_METRICS:
         return intervals
     notes = zip(intervals.notes, moments.tallies[name].notes(), strict=True)
-    return replace(intervals, notes=tuple("; ".join(filter(None, pair)) for pair in notes))
+    return replace(intervals, notes=tuple(join(*pair) for pair in notes))
 
 
 def _nested_rows(

@@ -23,10 +23,11 @@ from icl_estimators.experiments.interventions import (
     intervention_targets,
 )
 from icl_estimators.experiments.prediction import predict
-from icl_estimators.experiments.smoothing_tables import smoothing_table
+from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import merge_in_order
 from icl_estimators.inference.trees import Summary
+from icl_estimators.notes import Code, Note
 from icl_estimators.provenance import made_with
 from icl_estimators.pseudo_counts import (
     FAMILIES,
@@ -160,9 +161,9 @@ def run_smoothing(
                 report("families", done * study.chains // len(names), study.chains)
         changed = run("interventions", InterventionMoments, _intervention_block) if targets else None
     assert part is not None  # a study has at least two chains
-    note = ""
+    note: str = ""
     if design.family_chains < study.chains:
-        note = f"families: the first {design.family_chains:,} chains"
+        note = Note(Code.FAMILY_CHAINS, chains=design.family_chains)
     with one_thread():
         tables["smoothing"] = smoothing_table(study, part.moments, families, family_note=note)
         if changed is not None:
@@ -173,6 +174,7 @@ def run_smoothing(
         **gamma_record(study.estimators),
         "intervened_on": [target.name for target in targets],
         "family_formulas": {name: smoothing_family(name, study.n_states).formula for name in design.families},
+        "few_chains": few_chains(part.moments),
         "streams": ["smoothing", "tuning"],
         "jobs": jobs,
         "threads": 1,  # in each of them

@@ -9,30 +9,29 @@ import numpy as np
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import RatioMoments, ratio_intervals
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.pseudo_counts import Estimate, FamilyFit, PseudoCount, fit_pseudo_count, pseudo_count_seeds
+from icl_estimators.pseudo_counts.fit import FEW_CHAINS
 from icl_estimators.pseudo_counts.streaming import SmoothingMoments, merge_halves
+from icl_estimators.row_names import prediction_at_count
 
-__all__ = ["prediction_parameter", "smoothing_table"]
+__all__ = ["few_chains", "smoothing_table"]
 
 Row = tuple[Cell, ...]
 
-_NEVER_UNSEEN = "no prefix ends in a token that it had not left before"
-_CONDITIONAL = (
-    "conditional on the two rules fitted to the first half of the chains: the interval holds the chance in the second "
-    "half, not that in the fits"
-)
-_NOT_SO_OFTEN = "no prefix has such a count"
 
+def few_chains(moments: Mapping[str, SmoothingMoments]) -> dict[str, list[int]]:
+    """Return the groups of prefixes, by grouping, to which too few chains contribute for an interval to be trusted.
 
-def prediction_parameter(count: int) -> str:
-    """Return what the mean prediction at n_vw = `count` is called.
-
-    Examples
-    --------
-    >>> prediction_parameter(3)
-    'prediction_at_count_3'
+    They are the same for every estimator. ``overall`` has one group, 0.
     """
-    return f"prediction_at_count_{count}"
+    first = next(iter(moments.values()))
+    few: dict[str, list[int]] = {}
+    for (by, value), halves in first.halves.items():
+        whole = merge_halves(halves)
+        if whole is None or whole.n_chains < FEW_CHAINS:
+            few.setdefault(by, []).append(value)
+    return few
 
 
 def smoothing_table(
@@ -83,10 +82,7 @@ def _row(
 def _pseudo_count_rows(name: str, by: str, value: int, fit: PseudoCount, length: int) -> Iterator[Row]:
     head: tuple[Cell, ...] = (name, by, None if by == "overall" else value)
     rest = (fit.residual_kl_nats, fit.heldout_kl_nats, fit.explained)
-    notes = list(fit.notes)
-    if by == "overall":
-        notes.append(f"every prefix of 1 to {length} tokens with n_v ≥ 1 weighs the same")
-    note = "; ".join(notes)
+    note = join(*fit.notes, Note(Code.EVERY_PREFIX, length=length) if by == "overall" else "")
     flags = (fit.identified, fit.boundary)
     numbers = (fit.estimate, fit.se, fit.low, fit.high)
     yield _row(head, "add-constant", "pseudo_count", numbers, rest, flags, note)
@@ -95,18 +91,18 @@ def _pseudo_count_rows(name: str, by: str, value: int, fit: PseudoCount, length:
 
 
 def _unseen_row(name: str, unseen: RatioMoments, level: float) -> Row:
-    found = ratio_intervals(unseen, level=level, empty=_NEVER_UNSEEN)
+    found = ratio_intervals(unseen, level=level, empty=Note(Code.NEVER_UNSEEN))
     numbers = (found.estimate[0], found.se[0], found.low[0], found.high[0])
-    note = found.notes[0] or "n_v = 0 says nothing about a pseudo-count: every one predicts uniformly there"
+    note = found.notes[0] or Note(Code.NOTHING_AT_ZERO_VISITS)
     return _row((name, "visits", 0), "uniform", "kl_nats", numbers, note=note)
 
 
 def _panel_rows(name: str, visits: int, panel: RatioMoments, level: float) -> Iterator[Row]:
-    found = ratio_intervals(panel, level=level, empty=_NOT_SO_OFTEN)
+    found = ratio_intervals(panel, level=level, empty=Note(Code.NO_SUCH_COUNT))
     for count in range(visits + 1):
         numbers = (found.estimate[count], found.se[count], found.low[count], found.high[count])
         head: tuple[Cell, ...] = (name, "visits", visits)
-        yield _row(head, "empirical", prediction_parameter(count), numbers, note=found.notes[count])
+        yield _row(head, "empirical", prediction_at_count(count), numbers, note=found.notes[count])
 
 
 def _family_rows(name: str, fit: FamilyFit, note: str) -> Iterator[Row]:
@@ -116,12 +112,12 @@ def _family_rows(name: str, fit: FamilyFit, note: str) -> Iterator[Row]:
         for parameter in fit.parameters:
             numbers = (parameter.estimate, parameter.se, parameter.low, parameter.high)
             flags = (parameter.identified, parameter.boundary)
-            why = "; ".join(part for part in (parameter.note, note) if part)
+            why = join(parameter.note, note)
             yield _row(head, fit.family, parameter.name, numbers, rest, flags, why)
         yield _estimate_row(head, fit.family, "explained", fit.explained, rest, note)
     yield _estimate_row(head, fit.family, "residual_kl_heldout_nats", fit.heldout, rest, note)
     if fit.family != "add-constant":
-        gain = "; ".join(filter(None, (_CONDITIONAL, note)))
+        gain = join(Note(Code.GAIN_IS_CONDITIONAL), note)
         yield _estimate_row(head, fit.family, "heldout_gain_nats", fit.heldout_gain, rest, gain)
 
 
@@ -129,7 +125,7 @@ def _estimate_row(
     head: tuple[Cell, ...], family: str, parameter: str, found: Estimate, rest: tuple[float, float, float], note: str
 ) -> Row:
     numbers = (found.estimate, found.se, found.low, found.high)
-    why = "; ".join(part for part in (found.note, note) if part)
+    why = join(found.note, note)
     return _row(head, family, parameter, numbers, rest, (not np.isnan(found.estimate), False), why)
 
 
@@ -145,8 +141,8 @@ def _recipe_rows(
         head: tuple[Cell, ...] = (f"{recipe}:recipe", by, None if by == "overall" else value)
         known = (not np.isnan(spread.estimate), False)
         numbers = (spread.estimate, spread.se, spread.low, spread.high)
-        note = f"{spread.note}: geometric mean, two-way" if known[0] else spread.note
+        note = join(spread.note, Note(Code.GEOMETRIC_MEAN) if known[0] else "")
         yield _row(head, "add-constant", "pseudo_count", numbers, flags=known, note=note)
         numbers = (spread.sd_log, spread.sd_se, spread.sd_low, spread.sd_high)
-        note = f"{spread.note}: standard deviation of log α̂, χ² interval" if known[0] else spread.note
+        note = join(spread.note, Note(Code.SD_OF_LOG) if known[0] else "")
         yield _row(head, "add-constant", "between_seed_sd_log", numbers, flags=known, note=note)

@@ -15,7 +15,6 @@ from icl_estimators.inference.bias_variance import (
     bias_variance,
 )
 from icl_estimators.inference.cells import (
-    NEEDS_TWO,
     Cells,
     CellTally,
 )
@@ -63,7 +62,6 @@ from icl_estimators.inference.moments import (
     with_mean,
 )
 from icl_estimators.inference.pairwise import (
-    IDENTICAL,
     PairComparisons,
     PairwiseMoments,
     compare_pairs,
@@ -72,7 +70,6 @@ from icl_estimators.inference.pairwise import (
 )
 from icl_estimators.inference.signed_bias import (
     BIN_EDGES,
-    EMPTY_BIN,
     signed_bias_moments,
 )
 from icl_estimators.inference.training_variance import (
@@ -91,14 +88,11 @@ __all__ = [
     "CellTally",
     "Cells",
     "Check",
-    "EMPTY_BIN",
-    "IDENTICAL",
     "Intervals",
     "KLBiasVariance",
     "MeanRatioMoments",
     "MeasuredCoverage",
     "Moments",
-    "NEEDS_TWO",
     "PairComparisons",
     "PairMoments",
     "PairedDifferences",

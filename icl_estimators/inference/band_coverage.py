@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import positive_int
 
 __all__ = ["MeasuredCoverage", "band_note", "measured_coverage"]
@@ -103,7 +104,11 @@ def band_note(metric: str, *, length: int, chains: int, sequences_per_chain: int
     """
     found = measured_coverage(metric, length=length, chains=chains, sequences_per_chain=sequences_per_chain)
     if found is None:
-        return "how often such a band covers has not been measured"
-    shares = ", ".join(f"{share:.2f} ({name})" for name, share in found.shares.items())
-    size = f"{found.chains:,} chains × {found.sequences_per_chain}"
-    return f"95 % bands over {found.length} lengths from {size} covered {shares}"
+        return Note(Code.BAND_NOT_MEASURED)
+    return Note(
+        Code.BAND_COVERAGE,
+        length=found.length,
+        chains=found.chains,
+        sequences=found.sequences_per_chain,
+        shares=tuple(f"{share:.2f} ({name})" for name, share in found.shares.items()),
+    )

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError
 
-__all__ = ["NEEDS_TWO", "Cells", "CellTally"]
+__all__ = ["Cells", "CellTally"]
 
 Array = NDArray[np.float64]
-
-NEEDS_TWO = "one sequence per chain: bias and variance need two or more"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +101,7 @@ class Cells:
     @property
     def note(self) -> str:
         """Why no cell can be used; empty where some can."""
-        return NEEDS_TWO if self.n_sequences < 2 else ""
+        return Note(Code.ONE_SEQUENCE) if self.n_sequences < 2 else ""
 
     @property
     def split_weight(self) -> Array:
@@ -211,10 +210,10 @@ class CellTally:
     def notes(self) -> tuple[str, ...]:
         """Say where a zero makes the KL decomposition undefined, and the smallest cell where it is defined."""
         return tuple(
-            f"a predicted probability is 0 in {zero:,} of {used:,} cells"
+            Note(Code.ZERO_IN_CELLS, count=zero, total=used)
             if zero
-            else f"smallest cell: {smallest} sequences"
+            else Note(Code.SMALLEST_CELL, size=smallest)
             if used
-            else "no cell has two sequences"
+            else Note(Code.NO_CELL)
             for used, zero, smallest in zip(self.used, self.with_zero, self.smallest, strict=True)
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from icl_estimators.inference.intervals.mean import moment_notes
 from icl_estimators.inference.moments import Moments
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError
 
 __all__ = ["Check", "agreement_check", "zero_mean_check"]
@@ -87,7 +88,5 @@ def _check(estimate: Array, se: Array, notes: tuple[str, ...]) -> Check:
     z = np.full(estimate.shape, np.nan)
     np.divide(estimate, se, out=z, where=np.isfinite(estimate) & (se > 0))
     constant = np.isfinite(estimate) & (se == 0)
-    notes = tuple(
-        note or ("no z: the value does not vary" if still else "") for note, still in zip(notes, constant, strict=True)
-    )
+    notes = tuple(note or (Note(Code.NO_Z) if still else "") for note, still in zip(notes, constant, strict=True))
     return Check(estimate, se, z, notes)

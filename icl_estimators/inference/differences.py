@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.inference.intervals.mean import TOO_FEW, t_quantile
-from icl_estimators.inference.moments import Moments, PairMoments
-from icl_estimators.inference.pairwise import IDENTICAL, is_rounding
+from icl_estimators.inference.intervals.mean import not_finite, t_quantile
+from icl_estimators.inference.moments import PairMoments
+from icl_estimators.inference.pairwise import is_rounding
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["PairedDifferences", "paired_differences", "rao_blackwell_factors"]
@@ -84,16 +85,16 @@ def paired_differences(pair: PairMoments, *, level: float = 0.95) -> PairedDiffe
     correlation = np.full(difference.shape, np.nan)
     np.divide(pair.covariance, spread, out=correlation, where=spread > 0)
     identical = is_rounding(difference, pair.second.mean) & is_rounding(se, pair.second.mean)
-    notes = []
+    notes: list[str] = []
     for column, finite in enumerate(pair.difference.finite):
         if not finite:
             notes.append(_why_undefined(pair, column))
         elif pair.count < 2:
-            notes.append(TOO_FEW)
+            notes.append(Note(Code.TOO_FEW_CHAINS))
         elif not spread[column] > 0:
-            notes.append("no correlation: a value does not vary over chains")
+            notes.append(Note(Code.NO_CORRELATION))
         else:
-            notes.append(IDENTICAL if identical[column] else "")
+            notes.append(Note(Code.IDENTICAL) if identical[column] else "")
     return PairedDifferences(
         difference,
         se,
@@ -143,13 +144,6 @@ def _quotient(numerator: Array, denominator: Array) -> Array:
 
 def _why_undefined(pair: PairMoments, column: int) -> str:
     """Say which side of a difference is not finite."""
-
-    def side(moments: Moments) -> str:
-        if moments.n_undefined[column]:
-            return f"undefined in {moments.n_undefined[column]:,} of {moments.count:,} chains"
-        if moments.n_infinite[column]:
-            return f"infinite in {moments.n_infinite[column]:,} of {moments.count:,} chains"
-        return ""
-
-    sides = (("the estimator", side(pair.first)), ("the reference", side(pair.second)))
-    return "no difference: " + ", ".join(f"{name} is {why}" for name, why in sides if why)
+    sides = (("the estimator", pair.first), ("the reference", pair.second))
+    whys = tuple(Note(Code.SIDE, name=name, why=why) for name, moments in sides if (why := not_finite(moments, column)))
+    return Note(Code.NO_DIFFERENCE, sides=whys)

@@ -16,20 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
 from icl_estimators.inference.bands import DRAWS, largest_t
-from icl_estimators.inference.intervals.mean import TOO_FEW, t_quantile
+from icl_estimators.inference.intervals.mean import not_finite, t_quantile
 from icl_estimators.inference.moments import Moments
 from icl_estimators.inference.trees import Summary
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError, probability_level
 
-__all__ = ["IDENTICAL", "PairComparisons", "PairwiseMoments", "compare_pairs", "is_rounding", "pairs_of_moments"]
+__all__ = ["PairComparisons", "PairwiseMoments", "compare_pairs", "is_rounding", "pairs_of_moments"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-IDENTICAL = "identical: equal on all draws"
-"""The note of a pair, or of a difference, whose two sides are one rule under two names, or agree everywhere."""
-
-CONSTANT = "the difference does not vary: no test"
 _ROUNDING = 1e-12
 
 
@@ -213,7 +210,7 @@ def compare_pairs(
         margin[varying] = critical * se[varying]
     said = list(notes) if notes is not None else [""] * len(first)
     for pair in np.flatnonzero(still):
-        said[pair] = IDENTICAL if identical[pair] else CONSTANT
+        said[pair] = Note(Code.IDENTICAL if identical[pair] else Code.CONSTANT_DIFFERENCE)
     return PairComparisons(
         first, second, difference, se, difference - margin, difference + margin, p, identical, tuple(said), critical
     )
@@ -248,11 +245,12 @@ def pairs_of_moments(moments: PairwiseMoments, *, level: float = 0.95) -> PairCo
     """
     values, count = moments.values, moments.values.count
     first, second = np.triu_indices(values.size, 1)
-    sides = [_why(values, column) for column in range(values.size)]
+    whys = [not_finite(values, column) for column in range(values.size)]
+    few = Note(Code.TOO_FEW_CHAINS) if count < 2 else ""
     notes = []
     for i, j, finite in zip(first, second, moments.differences.finite, strict=True):
-        why = ", ".join(f"one is {sides[column]}" for column in (i, j) if sides[column])
-        notes.append(f"no difference: {why}" if not finite else TOO_FEW if count < 2 else "")
+        sides = tuple(Note(Code.SIDE, name="one", why=whys[column]) for column in (i, j) if whys[column])
+        notes.append(few if finite else Note(Code.NO_DIFFERENCE, sides=sides))
     return compare_pairs(
         values.mean,
         values.covariance,
@@ -262,15 +260,6 @@ def pairs_of_moments(moments: PairwiseMoments, *, level: float = 0.95) -> PairCo
         se=moments.differences.standard_error,
         notes=notes,
     )
-
-
-def _why(values: Moments, column: int) -> str:
-    """Say why a mean is not finite; nothing if it is."""
-    if values.n_undefined[column]:
-        return f"undefined in {values.n_undefined[column]:,} of {values.count:,} chains"
-    if values.n_infinite[column]:
-        return f"infinite in {values.n_infinite[column]:,} of {values.count:,} chains"
-    return ""
 
 
 def _contrast_root(covariance: Array, first: Indices, second: Indices) -> NDArray[np.float32]:

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from icl_estimators.inference.cells import Cells
 from icl_estimators.inference.intervals.ratio import RatioMoments
 
-__all__ = ["BIN_EDGES", "EMPTY_BIN", "signed_bias_moments"]
+__all__ = ["BIN_EDGES", "signed_bias_moments"]
 
 Array = NDArray[np.float64]
 
 BIN_EDGES: Array = np.arange(11) / 10
 """Ten equal bins on [0, 1], closed on the left; the last one is closed on the right too."""
-
-EMPTY_BIN = "no true probability falls into this bin"
 
 
 def signed_bias_moments(cells: Cells, predictions: Array) -> RatioMoments:
@@ -34,8 +32,8 @@ def signed_bias_moments(cells: Cells, predictions: Array) -> RatioMoments:
     -------
     RatioMoments
         (T + 1)·10 coordinates: context length 1 … T and then all of them pooled, bin by bin within each. Give
-        them to :func:`icl_estimators.inference.intervals.ratio.ratio_intervals` (with ``empty=EMPTY_BIN``) and reshape
-        to (T + 1, 10).
+        them to :func:`icl_estimators.inference.intervals.ratio.ratio_intervals` (with
+        ``empty=Note(Code.EMPTY_BIN)``) and reshape to (T + 1, 10).
 
     Raises
     ------

@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 
 from icl_estimators.inference.bias_variance import cell_split
 from icl_estimators.inference.cells import Cells
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError
 
 __all__ = ["TrainingVariance", "training_variance"]
 
 Array = NDArray[np.float64]
-
-NEEDS_CHECKPOINTS = "one checkpoint: training variance needs two or more"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +96,7 @@ def training_variance(cells: Cells, predictions: Sequence[Array] | Array) -> Tra
     no_runs = np.empty((0, *cells.shape[:2]))
     if n_checkpoints < 2 or cells.note:
         nothing = np.full(cells.shape[:2], np.nan)
-        note = cells.note or NEEDS_CHECKPOINTS
+        note = cells.note or Note(Code.ONE_CHECKPOINT)
         return TrainingVariance(nothing, nothing, nothing, nothing, split_weight, no_runs, no_runs, note)
     within, bias = np.mean(withins, axis=0), np.mean(biases, axis=0)
     training = _between(cells, np.stack(means), within, total_deviation)

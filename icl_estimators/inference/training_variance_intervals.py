@@ -11,13 +11,13 @@ from scipy.special import chdtri
 from icl_estimators.inference.intervals.mean import Intervals, moment_notes, t_quantile
 from icl_estimators.inference.intervals.two_way import TwoWay, two_way, two_way_intervals
 from icl_estimators.inference.moments import Moments
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import probability_level
 
-__all__ = ["TWO_RUNS", "squared_bias_intervals", "training_variance_intervals"]
+__all__ = ["squared_bias_intervals", "training_variance_intervals"]
 
 Array = NDArray[np.float64]
 
-TWO_RUNS = "two training runs have one difference: how much such differences vary needs three runs or more"
 _JACKKNIFE_FROM = 4  # below, each leave-one-out variance is that of one pair: its logarithm has no stable spread
 
 
@@ -108,7 +108,7 @@ def training_variance_intervals(pseudo: Sequence[Moments], average: Moments, *, 
     with np.errstate(divide="ignore", invalid="ignore"):
         high = (estimate + np.sqrt((1.0 - share) * estimate**2 + share * chains**2)) / share
     high = np.fmax(high, estimate + chains)
-    what = f"from the spread of {n_runs} training runs, and {n_chains:,} chains"
+    what = Note(Code.SPREAD_OF_RUNS, runs=n_runs, chains=n_chains)
     return Intervals(estimate, np.sqrt(parts.variance), low, high, n_chains, tuple(note or what for note in reasons))
 
 
@@ -130,5 +130,5 @@ def _factors(pseudo: Sequence[Moments], average: Moments, parts: TwoWay, level: 
 
 def _too_few(average: Moments, level: float) -> Intervals:
     nothing = np.full(average.size, np.nan)
-    notes = tuple(note or TWO_RUNS for note in moment_notes(average))
+    notes = tuple(note or Note(Code.TWO_TRAINING_RUNS) for note in moment_notes(average))
     return Intervals(average.mean, nothing, nothing, nothing, average.count, notes)

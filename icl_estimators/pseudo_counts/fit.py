@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from icl_estimators.inference.intervals.mean import TOO_FEW
+from icl_estimators.notes import Code, Note
 from icl_estimators.pseudo_counts.count_statistics import PseudoCountMoments
 from icl_estimators.pseudo_counts.linear_forms import LinearForms
 from icl_estimators.pseudo_counts.objective import GRID, AddConstantObjective, Minimum
 from icl_estimators.validation import probability_level
 
 __all__ = [
-    "NO_TRANSITION",
+    "FEW_CHAINS",
     "PseudoCount",
     "ScoreSpread",
     "fit_pseudo_count",
@@ -23,10 +23,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-NO_TRANSITION = "no such prefix has a transition out of its last token: nothing to tell a pseudo-count by"
-EQUAL_COUNTS = "not identified: every pseudo-count predicts the same from these counts"
-_UNIFORM = "explained is 0/0: the estimator is uniform"
-_FEW = 50  # chains below which an interval is not to be trusted: a rare group is skewed
+FEW_CHAINS = 50  # chains below which an interval is not to be trusted: a rare group is skewed
 _STEP = 5  # every fifth point of the grid is far enough for an interval's walk
 
 
@@ -135,28 +132,28 @@ def fit_pseudo_count(
     """
     level = probability_level(level)
     if moments is None:
-        return PseudoCount.undefined(NO_TRANSITION)
+        return PseudoCount.undefined(Note(Code.NO_TRANSITION))
     spread = ScoreSpread(moments, level)
     objective, minimum = spread.objective, spread.objective.minimum()
     n_prefixes, n_chains = round(objective.n_prefixes), moments.n_chains
     if np.isnan(minimum.alpha):
-        return PseudoCount.undefined(EQUAL_COUNTS, n_chains=n_chains, n_prefixes=n_prefixes)
+        return PseudoCount.undefined(Note(Code.EQUAL_COUNTS), n_chains=n_chains, n_prefixes=n_prefixes)
     notes = []
     if minimum.alpha == 0.0:
-        notes.append("at the boundary 0: no smoothing, or sharper than every add-α")
+        notes.append(Note(Code.AT_ZERO))
     elif minimum.alpha == np.inf:
-        notes.append("at the boundary inf: uniform, or flatter than every add-α")
+        notes.append(Note(Code.AT_INFINITY))
     if minimum.count > 1:
-        notes.append(f"the objective has {minimum.count} local minima; this is the least")
+        notes.append(Note(Code.LOCAL_MINIMA, count=minimum.count))
     if n_chains < 2:
-        notes.append(TOO_FEW)
-    elif n_chains < _FEW:
-        notes.append(f"only {n_chains} chains have such a prefix: the interval may be too narrow")
+        notes.append(Note(Code.TOO_FEW_CHAINS))
+    elif n_chains < FEW_CHAINS:
+        notes.append(Note(Code.FEW_CHAINS, chains=n_chains))
     se_log = np.nan if minimum.boundary else spread.standard_error(spread.influence(minimum.alpha))
     low, high = spread.interval(minimum)
     explained, explained_se = spread.explained(minimum.alpha)
     if np.isnan(explained):
-        notes.append(_UNIFORM)
+        notes.append(Note(Code.EXPLAINED_UNDEFINED))
     margin = explained_se * spread.t
     return PseudoCount(
         estimate=minimum.alpha,

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.inference.intervals.mean import TOO_FEW
 from icl_estimators.inference.moments import Moments
+from icl_estimators.notes import Code, Note
 from icl_estimators.pseudo_counts.count_statistics import CountStatistics, PseudoCountMoments
 from icl_estimators.pseudo_counts.fit import PseudoCount, ScoreSpread, fit_pseudo_count
 from icl_estimators.pseudo_counts.linear_forms import LinearForms
@@ -130,7 +130,7 @@ def pseudo_count_difference(pair: PairedPseudoCountMoments, *, level: float = 0.
     first, second = (fit_pseudo_count(moments, level=level) for moments in (pair.first, pair.second))
     for which, fit in (("first", first), ("second", second)):
         if not fit.identified or fit.boundary:
-            note = f"no difference: the {which} pseudo-count is {fit.estimate:g}"
+            note = Note(Code.NO_PSEUDO_COUNT_DIFFERENCE, which=which, value=fit.estimate)
             return PseudoCountDifference(first, second, np.nan, np.nan, np.nan, np.nan, note)
     ours = ScoreSpread(pair.first, level).influence(first.estimate)
     theirs = ScoreSpread(pair.second, level).influence(second.estimate)
@@ -138,5 +138,5 @@ def pseudo_count_difference(pair: PairedPseudoCountMoments, *, level: float = 0.
     se = both.standard_error(np.concatenate([ours, -theirs]))
     difference = float(np.log(first.estimate / second.estimate))
     margin = both.t * se
-    note = TOO_FEW if both.n_chains < 2 else ""
-    return PseudoCountDifference(first, second, difference, se, difference - margin, difference + margin, note)
+    few = Note(Code.TOO_FEW_CHAINS) if both.n_chains < 2 else ""
+    return PseudoCountDifference(first, second, difference, se, difference - margin, difference + margin, few)

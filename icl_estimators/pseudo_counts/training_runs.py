@@ -11,6 +11,7 @@ from scipy.special import chdtri
 
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.inference.intervals.two_way import SATTERTHWAITE_FROM, combined_margin
+from icl_estimators.notes import Code, Note
 from icl_estimators.pseudo_counts.fit import PseudoCount
 from icl_estimators.validation import InputError, probability_level
 
@@ -85,7 +86,7 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
     alphas = np.array([run.estimate for run in runs])
     odd = ~(np.isfinite(alphas) & (alphas > 0))
     if odd.any():
-        note = f"undefined: the pseudo-count is 0, inf or unknown in {odd.sum()} of {n_runs} training runs"
+        note = Note(Code.ODD_RUNS, count=odd.sum(), runs=n_runs)
         return SeedSpread(*(np.nan,) * 8, note=note)
     logs = np.log(alphas)
     centre, sd = float(logs.mean()), float(logs.std(ddof=1))
@@ -104,15 +105,18 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
         sd / float(np.sqrt(2.0 * freedom)),
         low,
         high,
-        f"{n_runs} training runs{basis}",
+        basis,
     )
 
 
 def _margin(runs: float, pooled: PseudoCount, n_runs: int, level: float) -> tuple[float, str]:
     """Return the half-width of the interval of log α, and what it rests on."""
     chains, freedom = pooled.se_log**2, max(pooled.n_chains - 1, 1)
+    basis = Note(Code.TRAINING_RUNS, runs=n_runs)
     if n_runs < SATTERTHWAITE_FROM:
         by_runs, by_chains = (t_quantile(0.5 + 0.5 * level, df) for df in (n_runs - 1, freedom))
-        return math.sqrt(by_runs**2 * runs + by_chains**2 * chains), ""
+        return math.sqrt(by_runs**2 * runs + by_chains**2 * chains), basis
     margin, degrees = combined_margin([(runs, n_runs - 1), (chains, freedom)], runs + chains, level=level)
-    return float(margin), f", t with {float(degrees):.3g} degrees of freedom" if np.isfinite(degrees) else ""
+    if np.isfinite(degrees):
+        basis = Note(Code.WITH_T_OF_RUNS, basis=basis, freedom=float(degrees))
+    return float(margin), basis

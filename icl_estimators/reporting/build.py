@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
 )
 """What a report has, in order; each adds nothing where its tables are not there."""
 
+_LIST = "figures.json"  # the figures of the report, for whoever removes it
 _WRITERS = {"html": write_html, "pdf": write_pdf}
 
 
@@ -69,6 +71,8 @@ def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list
         results = read_results(folder)
         title, page = report_page(results)
         remove_report(folder)
+        with write_whole(folder / _LIST) as temporary:
+            temporary.write_text(json.dumps({"figures": [picture.stem for picture in page.pictures]}), encoding="utf-8")
         return write_report(page, title, folder / "report.md", formats)
 
 
@@ -132,15 +136,11 @@ def listed(paths: Iterable[Path]) -> list[str]:
 
 def remove_report(folder: Path) -> None:
     """Remove a report and the figures that it shows, so that none of an earlier study is left beside new tables."""
-    markdown = folder / "report.md"
-    if markdown.is_file():
-        for line in markdown.read_text(encoding="utf-8").splitlines():
-            _, found, rest = line.partition("](figures/")
-            stem = rest.partition(".svg)")[0]
-            if found and stem and "/" not in stem:
-                for suffix in ("svg", "pdf"):
-                    (folder / "figures" / f"{stem}.{suffix}").unlink(missing_ok=True)
+    with suppress(OSError, ValueError, TypeError, KeyError):  # there is no report, or its list cannot be read
+        for stem in json.loads((folder / _LIST).read_text(encoding="utf-8"))["figures"]:
+            for suffix in ("svg", "pdf"):
+                (folder / "figures" / f"{Path(stem).name}.{suffix}").unlink(missing_ok=True)
     with suppress(OSError):  # another's file is in it, or it is not there
         (folder / "figures").rmdir()
-    for suffix in ("md", "html", "pdf"):
-        (folder / f"report.{suffix}").unlink(missing_ok=True)
+    for name in (_LIST, "report.md", "report.html", "report.pdf"):
+        (folder / name).unlink(missing_ok=True)

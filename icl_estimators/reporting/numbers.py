@@ -8,7 +8,7 @@ from typing import Any
 
 from icl_estimators.text import number
 
-__all__ = ["counted", "interval", "interval_of", "joined", "percent_interval", "ranges", "spell"]
+__all__ = ["counted", "interval", "interval_of", "joined", "percent_interval", "spell"]
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -79,20 +79,3 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
     ('1 chain', '2,000 chains', '2 series')
     """
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
-
-
-def ranges(numbers: list[int]) -> str:
-    """Spell increasing integers as ranges.
-
-    Examples
-    --------
-    >>> ranges([2, 3, 4, 9, 11, 12]), ranges([])
-    ('2–4, 9, 11–12', '')
-    """
-    runs: list[list[int]] = []
-    for value in numbers:
-        if runs and value == runs[-1][-1] + 1:
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)

@@ -115,6 +115,14 @@ class Results:
             return ()
         return tuple(records(self.tables["checks"].query("check == 'saw_the_future'")))
 
+    def few_chains(self, by: str, value: float = 0) -> bool:
+        """Whether too few chains have prefixes of this group for the interval of a pseudo-count to be trusted.
+
+        `value` is a context length or a number of visits; of all prefixes together it does not matter.
+        """
+        few = self.run.get("few_chains", {}).get(by, ())
+        return bool(few) if by == "overall" else value in few
+
     def curve(self, table: str, name: str, **where: str) -> pd.DataFrame:
         """Return an estimator's rows by context length 1 … T, in that order; `where` narrows other columns."""
         frame = self.tables[table]

@@ -13,8 +13,8 @@ from icl_estimators.experiments import compare as module_of_compare
 from icl_estimators.experiments.checks import check_table, exact_length, exact_risks
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.risk import risk_block
-from icl_estimators.experiments.risk_tables import NO_POSTERIOR
 from icl_estimators.experiments.study import Study
+from icl_estimators.notes import Code, Note
 from icl_estimators.sources import ChainLaw
 from strange_rules import Foreseeing, Unhappy
 
@@ -85,7 +85,12 @@ def test_infinite_on_one_side_alone_has_no_z_and_says_both() -> None:
 
 def test_with_a_stationary_start_there_is_no_exact_posterior_to_check_against() -> None:
     result = compare(["bigram", "add-one"], start="stationary", chains=60, length=3, decomposition_chains=0)
-    expected = {"check": ["martingale"], "estimator": ["bayes"], "context_length": ["mean"], "note": [NO_POSTERIOR]}
+    expected = {
+        "check": ["martingale"],
+        "estimator": ["bayes"],
+        "context_length": ["mean"],
+        "note": [Note(Code.NO_POSTERIOR)],
+    }
     assert result.checks[list(expected)].to_dict("list") == expected
     assert exact_risks(Study((get("add-one"),), source=ChainLaw(start="stationary"))) == {}
 
@@ -119,7 +124,7 @@ def test_a_log_loss_below_that_of_the_bayes_rule_is_said_aloud() -> None:
     rows = rows.set_index("context_length")
     assert rows.loc["mean", "estimate"] < 0
     assert rows.loc["mean", "z"] < -10
-    assert rows.loc["mean", "note"].startswith("below that of the Bayes rule, which no estimator can be that reads")
+    assert rows.loc["mean", "note"].startswith("below that of the Bayes rule, which is impossible for")
     assert (rows.loc[[1, 5], "note"] == "no z: the value does not vary").all()
     assert rows.loc[8, "note"].startswith("below that of the Bayes rule")
     alarms = table[table.check == "saw_the_future"]

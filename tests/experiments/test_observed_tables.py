@@ -15,8 +15,8 @@ from statsmodels.regression.linear_model import OLS
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.estimators import get
 from icl_estimators.experiments.observed import observed_losses
-from icl_estimators.experiments.observed_tables import GROWING, observed_tables
-from icl_estimators.inference import IDENTICAL
+from icl_estimators.experiments.observed_tables import observed_tables
+from icl_estimators.notes import Code, Note
 from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.sources import ObservedSequences, elnino
 from icl_estimators.validation import InputError
@@ -69,12 +69,12 @@ def test_a_growing_history_of_one_series_has_a_difference_but_no_interval() -> N
     rows = found["differences"].query("reference == 'add-one'").set_index("estimator")
     assert rows.loc["krichevsky-trofimov"].difference == pytest.approx(0.65685 - 0.66077, abs=1e-5)
     assert rows[["se", "ci_low", "ci_high", "correlation", "variance_reduction"]].isna().all(axis=None)
-    assert (rows.note == GROWING).all()
+    assert (rows.note == Note(Code.GROWING_HISTORY)).all()
     pairs = found["pairs"]
     whole = pairs[~pairs.other.str.contains("window")]
     assert len(whole) == 3
     assert (whole.tied == "").all()
-    assert (whole.note == GROWING).all()
+    assert (whole.note == Note(Code.GROWING_HISTORY)).all()
 
 
 def test_like_is_compared_with_like() -> None:
@@ -147,7 +147,7 @@ def test_a_rule_that_reads_a_window_only_is_compared_where_it_can_be() -> None:
     rows = made["differences"].frame().set_index("estimator")
     assert (
         rows.loc["add-one"].note
-        == "no difference: short reads a window only, so no whole history of it to compare with"
+        == "no difference: short reads a window only, so it has no whole history to compare with"
     )
     assert rows.loc["add-one:window=10"].reference == "short:window=10"
 
@@ -158,10 +158,10 @@ def test_twins_are_identical_with_or_without_a_law_for_their_difference() -> Non
         found = tables(rules, what, 100, reference="krichevsky-trofimov")
         twins = found["differences"].query("estimator.str.startswith('add-constant')")
         assert twins.metric.eq("log_loss_nats").all()
-        assert twins.note.eq(IDENTICAL).all()
+        assert twins.note.eq(Note(Code.IDENTICAL)).all()
         assert twins[["difference", "se", "ci_low", "ci_high"]].eq(0).all(axis=None)
         pairs = found["pairs"]
-        row = pairs[(pairs.note == IDENTICAL)]
+        row = pairs[(pairs.note == Note(Code.IDENTICAL))]
         best = pairs.other.isin(["krichevsky-trofimov", "krichevsky-trofimov:window=100"])
         assert row.tied[best & (pairs.estimator != "add-one") & (what.name == "elnino")].eq(True).all()
         assert len(row) == (2 if what.name == "elnino" else 1)
@@ -184,9 +184,9 @@ def test_a_window_that_is_rarely_full_is_no_sliding_window() -> None:
     assert tables(RULES, data(series), 31)["differences"].query("reference.str.contains('window')").se.notna().all()
     rows = tables(RULES, data(series), 40)["differences"].query("reference.str.contains('window')")
     assert rows.se.isna().all()
-    assert rows.note.str.contains("the window is full from prediction 40 of 60 only").all()
+    assert rows.note.str.contains("the window is full only from prediction 40 of 60").all()
     one = tables(RULES, data([0, 1]), 1)["differences"]
-    assert one.note.tolist() == [IDENTICAL, "no interval: one prediction"]
+    assert one.note.tolist() == [Note(Code.IDENTICAL), "no interval: one prediction"]
 
 
 def test_no_number_is_missing_without_a_reason() -> None:

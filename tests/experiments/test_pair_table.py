@@ -13,7 +13,8 @@ from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import difference_table
 from icl_estimators.experiments.study import Study
-from icl_estimators.inference import IDENTICAL, merge_in_order
+from icl_estimators.inference import merge_in_order
+from icl_estimators.notes import Code, Note
 from strange_rules import Leaning
 
 
@@ -72,7 +73,7 @@ def test_twins_are_identical_and_tied() -> None:
     rows = of(result.pairs, "regret_nats").set_index(["estimator", "other"])
     twin = rows.loc["add-constant:0.5", "krichevsky-trofimov"]
     assert (twin.difference, twin.se, twin.ci_low, twin.ci_high, twin.p_simultaneous) == (0, 0, 0, 0, 1)
-    assert (twin.tied, twin.note) == (True, IDENTICAL)
+    assert (twin.tied, twin.note) == (True, Note(Code.IDENTICAL))
     best = rows.xs("krichevsky-trofimov", level="other")
     assert best.tied.to_dict() == {"add-constant:0.5": True, "add-one": False, "uniform": False, "bigram": False}
     assert (rows.drop(index=best.index.map(lambda name: (name, "krichevsky-trofimov"))).tied == "").all()
@@ -80,7 +81,7 @@ def test_twins_are_identical_and_tied() -> None:
     assert "Least mean regret: krichevsky-trofimov. Tied with it: add-constant:0.5 (identical)." in text
     assert "of those that are not the Bayes rule: add-one. Tied with it: none." in text
     twins = compare(rules[:2], reference="add-constant:0.5", chains=60, length=5, decomposition_chains=0).differences
-    assert of(twins, "kl_nats").note.eq(IDENTICAL).all()
+    assert of(twins, "kl_nats").note.eq(Note(Code.IDENTICAL)).all()
 
 
 def test_with_a_stationary_start_pairs_of_regret_say_why_there_are_none() -> None:

@@ -14,7 +14,6 @@ from icl_estimators.experiments.compare import run_study
 from icl_estimators.experiments.decomposition import decomposition_block
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.risk_tables import (
-    NO_POSTERIOR,
     context_labels,
     decomposition_table,
     difference_table,
@@ -30,6 +29,7 @@ from icl_estimators.inference import (
     two_way_intervals,
 )
 from icl_estimators.metrics import DECOMPOSITION_METRICS, METRICS
+from icl_estimators.notes import Code, Note
 from icl_estimators.sources import ChainLaw, sample_chains
 from strange_rules import Leaning
 
@@ -245,11 +245,11 @@ def test_a_stationary_start_leaves_what_needs_the_posterior_empty_with_the_reaso
         empty = risk[risk.metric == metric]
         assert len(empty) == 3 * 5
         assert empty[["estimate", *LIMITS]].isna().all(axis=None)
-        assert (empty.note == NO_POSTERIOR).all()
+        assert (empty.note == Note(Code.NO_POSTERIOR)).all()
         empty = differences[differences.metric == metric]
         assert len(empty) == 2 * 5
         assert empty[["difference", "se", "rao_blackwell_factor"]].isna().all(axis=None)
-        assert (empty.note == NO_POSTERIOR).all()
+        assert (empty.note == Note(Code.NO_POSTERIOR)).all()
     assert risk[risk.metric == "kl_nats"].estimate.notna().all()
     assert np.isfinite(of(risk, "add-one", "kl_nats").estimate).all()
     assert np.isfinite(of(differences, "unigram", "kl_nats").difference).all()
@@ -280,7 +280,7 @@ def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their
         assert (
             recipe.note
             == "two-way over 2 training runs and 70 chains, t with 1 degree of freedom for the runs and 69 for "
-            "the chains; no band over two ways"
+            "the chains; no band for a two-way interval"
         ).all()
         made = two_way_intervals([block.risk[name, metric] for name in names[:2]], block.risk["transformer", metric])
         np.testing.assert_allclose(recipe.ci_high, made.high, rtol=1e-9)
@@ -294,7 +294,7 @@ def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their
         np.testing.assert_allclose(rows.ci_low, made.low, rtol=1e-9)
         np.testing.assert_allclose(rows.difference, of(pooled.differences, "transformer", metric).difference)
         assert rows[["correlation", "variance_reduction"]].isna().all(axis=None)
-        assert rows.note.str.endswith("what pairing gains is told for these runs alone").all()
+        assert rows.note.str.endswith("the gain from pairing is given for these training runs only").all()
 
 
 def test_the_mean_over_training_runs_may_be_the_reference() -> None:
@@ -313,7 +313,7 @@ def test_a_recipe_less_one_of_its_runs_has_no_two_way_interval() -> None:
     result = compare([*runs, "add-one"], reference="m:a", chains=60, length=3, decomposition_chains=0)
     rows = of(result.differences, "m:recipe", "regret_nats")
     assert rows[["difference", "se", "ci_low", "ci_high"]].isna().all(axis=None)
-    assert (rows.note == "no two-way interval: the reference is itself of training runs that vary").all()
+    assert (rows.note == "no two-way interval: the reference itself consists of training runs, which vary").all()
 
 
 def test_training_runs_share_out_their_error_over_bias_prompts_and_training(pooled: Comparison) -> None:
@@ -374,7 +374,7 @@ def test_two_runs_have_no_interval_for_what_rests_on_pairs_of_runs(pooled: Compa
         rows = of(pooled.decomposition, name, metric)
         assert rows.estimate.notna().all()
         assert rows[LIMITS].isna().all(axis=None)
-        assert rows.note.str.startswith("two training runs have one difference: ").all()
+        assert rows.note.str.startswith("two training runs give one difference: ").all()
     assert of(pooled.decomposition, "transformer:recipe", "mse").ci_low.notna().all()
 
 

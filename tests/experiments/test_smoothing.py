@@ -314,3 +314,15 @@ def test_two_thousand_chains_are_fitted_by_visits_in_twenty_seconds():
     found = effective_smoothing(["add-one"], by=["visits"], families=[])
     assert time.process_time() - began < 20.0
     assert rows(found.smoothing, "add-one", "visits").estimate[40] == pytest.approx(1.0)
+
+
+def test_groups_that_few_chains_reach_are_in_the_record(found: Smoothing) -> None:
+    _, counts = drawn_counts()
+    visits = counts.sum(axis=-1)
+    chains = {v: int((visits == v).any(axis=(1, 2)).sum()) for v in range(1, 20)}
+    few = [v for v, number in chains.items() if number < 50]
+    assert 0 < len(few) < 19
+    assert found.run["few_chains"] == {"context-length": [1], "visits": few}  # the first token leaves no state
+    noted = found.smoothing.query("by == 'visits' and parameter == 'pseudo_count' and estimator == 'unigram'")
+    warned = noted[noted.note.str.contains("the interval may be too narrow")]
+    assert set(warned.value.astype(int)) <= set(few)

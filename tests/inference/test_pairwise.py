@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import studentized_range, ttest_rel
 
 from icl_estimators.inference import (
-    IDENTICAL,
     PairMoments,
     PairwiseMoments,
     compare_pairs,
@@ -15,6 +14,7 @@ from icl_estimators.inference import (
     pairs_of_moments,
 )
 from icl_estimators.inference.trees import from_arrays, to_arrays
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError
 
 RNG = np.random.default_rng(7)
@@ -72,7 +72,7 @@ def test_twins_are_identical_and_cost_the_others_nothing() -> None:
     row = [(int(i), int(j)) for i, j in zip(pairs.first, pairs.second, strict=True)].index((0, 4))
     assert pairs.identical.tolist() == [index == row for index in range(10)]
     assert (pairs.difference[row], pairs.se[row], pairs.low[row], pairs.high[row], pairs.p[row]) == (0, 0, 0, 0, 1)
-    assert pairs.notes[row] == IDENTICAL
+    assert pairs.notes[row] == Note(Code.IDENTICAL)
     assert pairs.critical == pytest.approx(alone.critical, abs=0.02)
     assert is_rounding(1e-13)
     assert not is_rounding(1e-11)

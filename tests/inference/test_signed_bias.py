@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from icl_estimators.inference import Cells, merge_in_order, ratio_intervals, signed_bias_moments
-from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN
+from icl_estimators.inference.signed_bias import BIN_EDGES
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError
 
 
 @pytest.mark.parametrize("n_sequences", [1, 5])
 def test_ratios_are_those_of_a_loop(nested, n_sequences):
     design = nested(30, n_sequences, 6)
-    result = ratio_intervals(signed_bias_moments(design.cells, design.add_one), empty=EMPTY_BIN)
+    result = ratio_intervals(signed_bias_moments(design.cells, design.add_one), empty=Note(Code.EMPTY_BIN))
     estimate, se = result.estimate.reshape(7, 10), result.se.reshape(7, 10)
     for n in (0, 4, 6):
         lengths = slice(None) if n == 6 else slice(n, n + 1)
@@ -55,7 +56,7 @@ def test_edges_belong_to_the_bin_above_and_one_to_the_last():
     cells = Cells.of(np.array([[[0], [1]]]), transition, np.array([[[0.5, 0.5]]]))
     moments = signed_bias_moments(cells, np.full((1, 2, 1, 2), 0.5))
     assert np.flatnonzero(moments.contributing[:10]).tolist() == [0, 3, 7, 9]
-    notes = ratio_intervals(moments, empty=EMPTY_BIN).notes
+    notes = ratio_intervals(moments, empty=Note(Code.EMPTY_BIN)).notes
     assert notes[1] == "no true probability falls into this bin"
     assert notes[0] == "only 1 chain contributes"
     assert BIN_EDGES[3] == 0.3

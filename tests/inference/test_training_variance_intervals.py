@@ -88,7 +88,7 @@ def test_what_is_undefined_says_why(made):
     np.testing.assert_array_equal(found.estimate, [1.5, np.nan])
     assert np.isnan([found.se, found.low, found.high]).all()
     assert found.notes == (
-        "two training runs have one difference: how much such differences vary needs three runs or more",
+        "two training runs give one difference: it takes three to see how such differences vary",
         "undefined in 1 of 2 chains",
     )
     one = Moments.of([[1.0]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from icl_estimators.inference.intervals.mean import TOO_FEW
+from icl_estimators.notes import Code, Note
 from icl_estimators.pseudo_counts import (
     CountStatistics,
     PseudoCountMoments,
@@ -215,7 +215,7 @@ def test_few_chains_say_so(counts):
     one = fits(noisy(1.0, counts[:1], np.random.default_rng(7)), counts[:1], "overall")[0]
     assert np.isfinite(one.estimate)
     assert np.isnan([one.se, one.low, one.high, one.explained_se]).all()
-    assert TOO_FEW in one.notes
+    assert Note(Code.TOO_FEW_CHAINS) in one.notes
     some = fits(noisy(1.0, counts[:8], np.random.default_rng(7)), counts[:8], "overall")[0]
     assert any("only 8 chains" in note for note in some.notes)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icl_estimators.inference.intervals.mean import TOO_FEW
+from icl_estimators.notes import Code, Note
 from icl_estimators.pseudo_counts import PairedPseudoCountMoments, count_statistics, pseudo_count_difference
 from icl_estimators.pseudo_counts.objective import AddConstantObjective
 from icl_estimators.sources import sample_chains, transition_counts
@@ -90,7 +90,7 @@ def test_one_chain_has_no_interval(counts):
     result = pseudo_count_difference(PairedPseudoCountMoments.of(*pair_of([p[:1] for p in noisy(counts)], counts[:1])))
     assert np.isfinite(result.difference)
     assert np.isnan(result.se)
-    assert result.note == TOO_FEW
+    assert result.note == Note(Code.TOO_FEW_CHAINS)
 
 
 def test_nothing_to_pair(counts):

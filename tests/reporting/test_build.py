@@ -102,6 +102,16 @@ def test_figures_of_an_earlier_report_go_and_other_files_stay(quick: Path) -> No
     remove_report(quick)
     assert [path.name for path in (quick / "figures").iterdir()] == ["mine.svg"]
     assert not list(quick.glob("report.*"))
+    assert not (quick / "figures.json").exists()
+
+
+@pytest.mark.parametrize("text", ['{"figures": ["../mine"]}', '{"figures": 3}', "[]", "no JSON"])
+def test_a_list_of_figures_that_was_changed_removes_no_other_file(tmp_path: Path, text: str) -> None:
+    mine = tmp_path / "mine.svg"
+    mine.write_text("mine", encoding="utf-8")
+    (tmp_path / "figures.json").write_text(text, encoding="utf-8")
+    remove_report(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.svg"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +141,7 @@ def test_with_risk_alone_there_is_a_report(results: Results) -> None:
 def test_few_chains_are_said_to_cover_less(results: Results) -> None:
     _, page = report_page(results)
     text = page.markdown()
-    assert "Mind: of studies like this one, measured for " in text
+    assert "Caveat: of studies like this one, measured for " in text
     assert "fewer than 200 chains" in text
 
 

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from icl_estimators.inference.moments import Moments
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import positive_real, probability_level
 
-__all__ = ["Intervals", "TOO_FEW", "mean_intervals", "moment_notes", "required_chains", "t_quantile"]
+__all__ = ["Intervals", "mean_intervals", "moment_notes", "not_finite", "required_chains", "t_quantile"]
 
 Array = NDArray[np.float64]
-
-TOO_FEW = "fewer than 2 chains: no standard error"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,16 +71,31 @@ def moment_notes(moments: Moments, undefined: str = "") -> tuple[str, ...]:
     >>> moment_notes(Moments.of([[1.0, np.inf], [2.0, 3.0]]))
     ('', 'infinite in 1 of 2 chains')
     """
-    notes = []
-    for infinite, missing in zip(moments.n_infinite, moments.n_undefined, strict=True):
-        if missing:
-            share = f"undefined in {missing:,} of {moments.count:,} chains"
-            notes.append(f"{share}: {undefined}" if undefined else share)
-        elif infinite:
-            notes.append(f"infinite in {infinite:,} of {moments.count:,} chains")
-        else:
-            notes.append(TOO_FEW if moments.count < 2 else "")
-    return tuple(notes)
+    few = Note(Code.TOO_FEW_CHAINS) if moments.count < 2 else ""
+    return tuple(not_finite(moments, column, undefined) or few for column in range(moments.size))
+
+
+def not_finite(moments: Moments, column: int, undefined: str = "") -> str:
+    """Say why the mean of one coordinate is not finite; empty if it is.
+
+    Parameters
+    ----------
+    moments : Moments
+    column : int
+    undefined : str
+        Why values are NaN, if the caller knows.
+
+    Examples
+    --------
+    >>> not_finite(Moments.of([[np.inf], [np.nan], [3.0]]), 0)
+    'undefined in 1 of 3 chains'
+    """
+    missing, infinite, total = int(moments.n_undefined[column]), int(moments.n_infinite[column]), moments.count
+    if missing and undefined:
+        return Note(Code.UNDEFINED_BECAUSE, count=missing, total=total, why=undefined)
+    if missing:
+        return Note(Code.UNDEFINED_IN_CHAINS, count=missing, total=total)
+    return Note(Code.INFINITE_IN_CHAINS, count=infinite, total=total) if infinite else ""
 
 
 def mean_intervals(moments: Moments, *, level: float = 0.95, undefined: str = "") -> Intervals:

@@ -11,6 +11,7 @@ from icl_estimators.inference.intervals.mean import Intervals, t_quantile
 from icl_estimators.inference.intervals.ratio import RatioMoments, ratio_intervals
 from icl_estimators.inference.moments import Moments
 from icl_estimators.inference.trees import Summary
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import probability_level
 
 __all__ = ["MeanRatioMoments", "mean_ratio_intervals"]
@@ -82,16 +83,17 @@ def mean_ratio_intervals(moments: MeanRatioMoments, *, level: float = 0.95, empt
     each = ratio_intervals(moments.ratios, level=level, empty=empty)
     contributing, count = moments.ratios.contributing, moments.joint.count
     length, fewest = len(contributing), int(contributing.min())
-    mean, se, margin, note = np.nan, np.nan, np.nan, ""
+    mean = se = margin = np.nan
+    note: str = ""
     if fewest == 0:
-        note = f"no mean over n: {empty} at n = {1 + int(contributing.argmin())}"
+        note = Note(Code.NO_MEAN_OVER_LENGTHS, why=empty, n=1 + int(contributing.argmin()))
     else:
         mean = float(each.estimate.mean())
         weight = 1.0 / (length * count * moments.joint.centre[length:])
         form = np.concatenate([weight, -weight * each.estimate])
         square = max(float(form @ moments.joint.scatter @ form), 0.0)
         if fewest == 1:
-            note = f"only 1 chain contributes at n = {1 + int(contributing.argmin())}"
+            note = Note(Code.ONE_CHAIN_CONTRIBUTES_AT, n=1 + int(contributing.argmin()))
         else:
             se = float(np.sqrt(fewest / (fewest - 1) * square))
             margin = se * t_quantile(0.5 + 0.5 * level, fewest - 1)

@@ -11,11 +11,14 @@ from scipy.special import stdtrit
 from icl_estimators.inference.intervals.mean import Intervals
 from icl_estimators.inference.moments import PairMoments
 from icl_estimators.inference.trees import Summary
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["RatioMoments", "ratio_intervals"]
 
 Array = NDArray[np.float64]
+
+NO_DENOMINATOR = Note(Code.NO_DENOMINATOR)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +51,7 @@ class RatioMoments(Summary):
         return cls(PairMoments.of(top, bottom), (bottom > 0).sum(axis=0))
 
 
-def ratio_intervals(
-    moments: RatioMoments, *, level: float = 0.95, empty: str = "the denominator is 0 in every chain"
-) -> Intervals:
+def ratio_intervals(moments: RatioMoments, *, level: float = 0.95, empty: str = NO_DENOMINATOR) -> Intervals:
     """Return Σ numerator / Σ denominator with its linearised standard error, clustered on chains.
 
     Parameters
@@ -100,5 +101,5 @@ def ratio_intervals(
     np.divide(contributing, (contributing - 1.0) * (count * bottom.centre) ** 2, out=scale, where=known)
     se[known] = np.sqrt(np.maximum(residual[known], 0.0) * scale[known])
     margin = se * stdtrit(np.maximum(contributing - 1, 1), 0.5 + 0.5 * level)
-    notes = tuple(empty if c == 0 else "only 1 chain contributes" if c == 1 else "" for c in contributing)
+    notes = tuple(empty if c == 0 else Note(Code.ONE_CHAIN_CONTRIBUTES) if c == 1 else "" for c in contributing)
     return Intervals(estimate, se, estimate - margin, estimate + margin, count, notes)

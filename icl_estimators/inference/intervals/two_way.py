@@ -16,16 +16,15 @@ from scipy.special import stdtrit
 
 from icl_estimators.inference.intervals.mean import Intervals, moment_notes, t_quantile
 from icl_estimators.inference.moments import Moments
+from icl_estimators.notes import Code, Note
 from icl_estimators.validation import InputError, probability_level
 
-__all__ = ["ONE_CHECKPOINT", "SATTERTHWAITE_FROM", "TwoWay", "combined_margin", "two_way", "two_way_intervals"]
+__all__ = ["SATTERTHWAITE_FROM", "TwoWay", "combined_margin", "two_way", "two_way_intervals"]
 
 Array = NDArray[np.float64]
 
 SATTERTHWAITE_FROM = 5
 """Runs from which on Satterthwaite's degrees of freedom are used; with fewer each part has a quantile of its own."""
-
-ONE_CHECKPOINT = "one checkpoint says nothing of how training runs vary"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,24 +172,26 @@ def two_way_intervals(
     estimate, reasons = average.mean, moment_notes(average, undefined)
     if n_runs < 2 or n_chains < 2:
         nothing = np.full(average.size, np.nan)
-        why = ONE_CHECKPOINT if n_runs < 2 else ""
+        why = Note(Code.ONE_TRAINING_RUN) if n_runs < 2 else ""
         return Intervals(estimate, nothing, nothing, nothing, n_chains, tuple(note or why for note in reasons))
     parts = two_way(checkpoints, average)
     variance = parts.variance
-    what = f"two-way over {n_runs} training runs and {n_chains:,} chains"
+    what = Note(Code.TWO_WAY, runs=n_runs, chains=n_chains)
     if n_runs < SATTERTHWAITE_FROM:
         chains_alone = np.maximum(parts.chains - parts.interaction, 0.0)
         quantile = (t_quantile(0.5 + 0.5 * level, n_runs - 1), t_quantile(0.5 + 0.5 * level, n_chains - 1))
         margin = np.sqrt(quantile[0] ** 2 * parts.runs + quantile[1] ** 2 * chains_alone)
-        few = f"{n_runs - 1} degree{'s' if n_runs > 2 else ''} of freedom"
-        basis = [f"{what}, t with {few} for the runs and {n_chains - 1:,} for the chains"] * average.size
+        few = (
+            Note(Code.TWO_WAY_FEW, basis=what, by_runs=n_runs - 1, by_chains=n_chains - 1)
+            if n_runs > 2
+            else Note(Code.TWO_WAY_1, basis=what, by_chains=n_chains - 1)
+        )
+        basis = [few] * average.size
     else:
         freedom = (n_runs - 1.0, n_chains - 1.0)
         sources = [(parts.runs, freedom[0]), (parts.chains, freedom[1]), (parts.interaction, freedom[0] * freedom[1])]
         margin, degrees = combined_margin(sources, variance, level=level)
-        basis = [
-            f"{what}, t with {df:.3g} degrees of freedom (Satterthwaite)" if np.isfinite(df) else what for df in degrees
-        ]
+        basis = [Note(Code.SATTERTHWAITE, basis=what, freedom=df) if np.isfinite(df) else what for df in degrees]
     centre = np.where(np.isfinite(estimate), estimate, np.nan)
     notes = tuple(why or how for why, how in zip(reasons, basis, strict=True))
     return Intervals(estimate, np.sqrt(variance), centre - margin, centre + margin, n_chains, notes)

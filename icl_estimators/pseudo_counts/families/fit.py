@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from icl_estimators.inference.intervals.mean import TOO_FEW, t_quantile
+from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.inference.intervals.ratio import RatioMoments, ratio_intervals
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.pseudo_counts.families.intervals import ProfileScore, Range, score_interval
 from icl_estimators.pseudo_counts.families.objective import (
     EDGE,
@@ -158,9 +159,6 @@ def fit_families(
     return tuple(fits)
 
 
-_UNIFORM = "the estimator is uniform"
-
-
 def _is_uniform(prefixes: Prefixes) -> bool:
     number = prefixes.number.sum()
     return bool(prefixes.information.sum() + number * np.log(prefixes.n_states) <= _SAME_AS_UNIFORM * number)
@@ -173,12 +171,13 @@ def _uniform_fit(family: Family) -> FamilyFit:
     for parameter in family.parameters:
         name, unknown = parameter.name, (nothing, nothing, nothing)
         if name == "pseudo_count":
-            why = f"at the boundary inf: {_UNIFORM}; no interval: every score is 0 there"
+            why = join(Note(Code.UNIFORM_AT_INFINITY), Note(Code.NO_INTERVAL, why=Note(Code.EVERY_SCORE_IS_0)))
             parameters.append(ParameterFit(name, np.inf, *unknown, True, True, why))
         elif parameter.kind == "real":
-            parameters.append(ParameterFit(name, 0.0, 0.0, 0.0, 0.0, False, True, _UNIFORM))
+            parameters.append(ParameterFit(name, 0.0, 0.0, 0.0, 0.0, False, True, Note(Code.UNIFORM)))
         else:
-            parameters.append(ParameterFit(name, nothing, *unknown, False, False, f"not identified: {_UNIFORM}"))
+            why = Note(Code.UNIFORM_NOT_IDENTIFIED)
+            parameters.append(ParameterFit(name, nothing, *unknown, False, False, why))
     zero = Estimate(0.0, 0.0, 0.0, 0.0)
     return FamilyFit(
         family.name,
@@ -186,7 +185,7 @@ def _uniform_fit(family: Family) -> FamilyFit:
         0.0,
         zero,
         zero,
-        Estimate(nothing, nothing, nothing, nothing, f"0/0: {_UNIFORM}"),
+        Estimate(nothing, nothing, nothing, nothing, Note(Code.UNIFORM_UNDEFINED)),
     )
 
 
@@ -303,7 +302,7 @@ def _ratio(top: Array, bottom: Array, level: float) -> Estimate:
     if not np.isfinite(top).all() or not bottom.sum():
         total = float(top.sum())
         value = total if np.isinf(total) else np.nan
-        note = "infinite in a chain" if np.isinf(top).any() else "there is no second half to speak of"
+        note = Note(Code.INFINITE_IN_A_CHAIN if np.isinf(top).any() else Code.NO_SECOND_HALF)
         return Estimate(value, np.nan, np.nan, np.nan, note)
     found = ratio_intervals(RatioMoments.of(top[:, None], bottom[:, None]), level=level)
     estimate, se, low, high = (float(x[0]) for x in (found.estimate, found.se, found.low, found.high))
@@ -315,10 +314,8 @@ def _explained(kl: Array, uniform: Array, level: float) -> Estimate:
     return Estimate(1.0 - rest.estimate, rest.se, 1.0 - rest.high, 1.0 - rest.low, rest.note)
 
 
-_BOUNDARY = "at the boundary {:g}"
-_LIMIT = "at the boundary inf: the rule is then the same after all counts, and no finite value describes it as well"
-_OTHERS = "not identified: other values describe the estimator as well"
-_NO_INTERVAL = "no interval: an infinite value of another parameter gives the same rule"
+_LIMIT = Note(Code.OPEN_LIMIT)
+_OTHERS = Note(Code.OTHER_VALUES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -370,13 +367,13 @@ def _parameters(shape: _Shape, chains: _Chains, level: float) -> tuple[Parameter
     for index, parameter in enumerate(family.parameters):
         value, end = float(values[index]), ends[index]
         if index in beyond:
-            note = f"not identified: the best value lies beyond the end of the search, {value:.4g}"
+            note: str = Note(Code.BEYOND_THE_SEARCH, value=value)
             fits.append(ParameterFit(parameter.name, np.nan, np.nan, np.nan, np.nan, False, False, note))
         elif end is not None:
-            found = Range(np.nan, np.nan, _NO_INTERVAL)
+            found = Range(np.nan, np.nan, Note(Code.SAME_RULE_ELSEWHERE))
             if not open_limit or family.name != "affine":
                 found = invert(index)
-            note = "; ".join(filter(None, (_LIMIT if open_limit else _BOUNDARY.format(end), found.note)))
+            note = join(_LIMIT if open_limit else Note(Code.AT_THE_BOUNDARY, value=end), found.note)
             fits.append(ParameterFit(parameter.name, end, np.nan, found.low, found.high, True, True, note))
         elif index not in free or not identified:
             fits.append(ParameterFit(parameter.name, np.nan, np.nan, np.nan, np.nan, False, False, _OTHERS))
@@ -391,7 +388,7 @@ def _parameters(shape: _Shape, chains: _Chains, level: float) -> tuple[Parameter
 def _interval(shape: _Shape, chains: _Chains, t: float, n_chains: int, index: int) -> Range:
     """Invert the score of a reported parameter."""
     if n_chains < 2:
-        return Range(np.nan, np.nan, TOO_FEW)
+        return Range(np.nan, np.nan, Note(Code.TOO_FEW_CHAINS))
     family, values, target = shape.family, shape.minimum.at.values(shape.family), index
     end = shape.end(index)
     if shape.exact:  # every chain's scores are 0
@@ -427,14 +424,14 @@ def _reported(
         if shape.minimum.in_the_limit:
             same = abs(reported[index]) <= 1e-6 * np.exp(EDGE)
             value = np.nan if same else float(np.copysign(np.inf, reported[index]))
-            note = "no interval: " + _LIMIT if not same else "not identified: no finite value describes it as well"
+            note: str = Note(Code.NO_FINITE_VALUE) if same else Note(Code.NO_INTERVAL, why=_LIMIT)
             out.append(ParameterFit(fit.name, value, np.nan, np.nan, np.nan, not same, not same, note))
             continue
         row = jacobian[index] * slopes
         se = float(np.sqrt(np.maximum(row @ covariance @ row, 0.0)))
         found = invert(index)
         # At a boundary of what is added there is no standard error; the score needs none.
-        note = "; ".join(dict.fromkeys(filter(None, (*(part.note for part in parts if part.boundary), found.note))))
+        note = join(*(part.note for part in parts if part.boundary), found.note)
         out.append(ParameterFit(fit.name, float(reported[index]), se, found.low, found.high, fit.boundary, True, note))
     return tuple(out)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.sparse import csr_array
 
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.pseudo_counts.families.objective import (
     EDGE,
     block_values,
@@ -37,7 +38,6 @@ _MOST_STEPS = 60
 _MOST_WALKED = 60
 _EXACT = 1e-6  # of the statistic at a limit
 _REJECTED = 1e6  # a statistic where the objective is infinite
-_NOT_PROFILED = "the other parameters could not be fitted there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +214,10 @@ def score_interval(score: ProfileScore, y: Array, t: float) -> Range:
     walk = _Walk(score, y, t)
     low, why_low = walk.limit(-1)
     high, why_high = walk.limit(1)
-    notes = list(dict.fromkeys(filter(None, (why_low, why_high))))
     shown = walk.shown
     if low > shown or high < shown:
-        return Range(np.nan, np.nan, "no interval: the score is not 0 at the estimate")
-    return Range(low, high, "; ".join(notes))
+        return Range(np.nan, np.nan, Note(Code.SCORE_NOT_ZERO))
+    return Range(low, high, join(why_low, why_high))
 
 
 class _Walk:
@@ -250,12 +249,12 @@ class _Walk:
         """Return the limit and, where it is infinite or missing, the reason."""
         end = self.ends[direction]
         if not np.isfinite(self.here):
-            return np.nan, f"no {_side(direction)} limit: {_NOT_PROFILED}"
+            return np.nan, Note(Code.NOT_PROFILED, side=_side(direction))
         if self.at == end:
             return self._end(direction), ""
         if direction * self.here >= self.t:  # a boundary, against which the objective presses
             edge = self._end(-direction) if self.at == self.ends[-direction] else self._shown(self.at)
-            return edge, "every value inside is rejected"
+            return edge, Note(Code.REJECTED_INSIDE)
         inside, start, step = self.at, self.y, self.reach
         from_top = direction < 0 and self.score.kind == "positive" and self.at == self.ends[1]
         previous = direction * self.here - self.t
@@ -274,12 +273,12 @@ class _Walk:
             if value > 0:
                 return self._root(direction, inside, previous, ahead, value, start), ""
             if np.isnan(value):
-                return np.nan, f"no {_side(direction)} limit: {_NOT_PROFILED}"
+                return np.nan, Note(Code.NOT_PROFILED, side=_side(direction))
             if ahead == end:
                 return self._end(direction), self._why(direction)
             inside, start, previous = ahead, found, value
             step *= 2.0 if walked < 3 else 8.0
-        return np.nan, f"no {_side(direction)} limit: {_NOT_PROFILED}"
+        return np.nan, Note(Code.NOT_PROFILED, side=_side(direction))
 
     def _value(self, direction: int, held: float, guess: Array, start: Array) -> tuple[float, Array]:
         """Return the statistic less t outwards: above 0 where the value is rejected."""
@@ -338,9 +337,9 @@ class _Walk:
     def _why(self, direction: int) -> str:
         kind, side = self.score.kind, _side(direction)
         if kind == "rate" and direction > 0:
-            return f"no {side} limit: values up to the end of the search, {np.exp(self.ends[1]):.4g}, are not rejected"
+            return Note(Code.SEARCH_ENDS, side=side, value=np.exp(self.ends[1]))
         if kind == "real" or (kind == "positive" and direction > 0):
-            return f"no finite {side} limit: no value on that side is rejected"
+            return Note(Code.NONE_REJECTED, side=side)
         return ""
 
 

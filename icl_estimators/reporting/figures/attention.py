@@ -33,10 +33,11 @@ def state_label(state: str, n_states: int) -> str:
 
 
 def attention_names(results: Results, table: str) -> list[str]:
-    """Return whose attention is drawn: the subject, or its first training run, then the construction."""
-    known = list(dict.fromkeys(results.tables[table]["estimator"]))
-    first = [name for name in known if name != "construction"][:1]
-    return [*first, *(name for name in known if name == "construction")]
+    """Return whose attention is drawn: one trained model and one other estimator, or two others."""
+    with_rows = set(results.tables[table]["estimator"])
+    known = [name for name in results.options["estimators"] if name in with_rows]
+    trained = results.options["weights"]
+    return [*[name for name in known if name in trained][:1], *(name for name in known if name not in trained)][:2]
 
 
 def attention_example_figure(results: Results, name: str) -> Figure:

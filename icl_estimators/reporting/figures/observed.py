@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.style import WIDTH, figure_style, line_looks, wrap_name
+from icl_estimators.row_names import of_window
 
 __all__ = ["log_loss_figure"]
 
@@ -15,12 +16,14 @@ def log_loss_figure(results: Results) -> Figure:
     """Draw each estimator's mean log loss, the lowest first, with its interval where there is one."""
     rows = results.tables["risk"].query("metric == 'log_loss_nats'")
     rows = rows[np.isfinite(rows["estimate"])].sort_values("estimate", kind="stable")
-    looks = line_looks([name.partition(":window=")[0] for name in rows["estimator"]])
+    names = results.options["estimators"]
+    looks = line_looks(names)
+    whose = {of_window(name, results.length): name for name in names}
     with figure_style():
         figure = Figure(figsize=(WIDTH, 0.7 + 0.3 * max(3, len(rows))))
         axes = figure.add_subplot()
         for place, row in enumerate(records(rows)):
-            colour = looks[row["estimator"].partition(":window=")[0]].colour
+            colour = looks[whose.get(row["estimator"], row["estimator"])].colour
             axes.plot(row["estimate"], place, "o", color=colour, markersize=5)
             if np.isfinite(row["ci_low"]):
                 axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=1.6)

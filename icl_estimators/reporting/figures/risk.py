@@ -14,12 +14,13 @@ from icl_estimators.reporting.style import MUTED, WIDTH, LineEnd, Look, figure_s
 __all__ = ["floor_applies", "infinite_figure", "infinite_names", "kl_figure", "regret_figure", "regret_names"]
 
 _FLOOR = "softmax read-out floor"
-_SOFTMAX = ("transformer", "construction-softmax")
 
 
 def floor_applies(results: Results) -> bool:
     """Whether someone's logits are linear in what the attention gathered: the floor is theirs."""
-    return any(name.partition(":")[0] in _SOFTMAX for name in results.curves)
+    softmax = {*results.run.get("gamma", {}), *results.run.get("nearest_construction", {})}
+    softmax |= {recipe for recipe, runs in results.recipes.items() if softmax.issuperset(runs)}
+    return not softmax.isdisjoint(results.curves)
 
 
 def infinite_names(results: Results) -> list[str]:

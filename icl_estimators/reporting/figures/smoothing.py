@@ -22,12 +22,12 @@ from icl_estimators.reporting.style import (
     line_looks,
     plain_log_axis,
 )
+from icl_estimators.row_names import prediction_at_count
 
 __all__ = ["mechanism_figure", "prediction_figure", "pseudo_count_figure"]
 
 Array = NDArray[np.float64]
 
-_FEW_CHAINS = r"only \d+ chains"
 _FREQUENCY = "frequency n_vw / n_v"
 _VISITS = "visits n_v: transitions out of the current token so far"
 _LOOKS = {
@@ -74,7 +74,7 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any], *, caption
         ends = []
         for name in names:
             colour, style = looks[name]
-            drawn = _drawable(rows[rows["estimator"] == name], "estimate", above_zero=True)
+            drawn = _drawable(rows[rows["estimator"] == name], "estimate", run, above_zero=True)
             if drawn.empty:
                 values = rows.loc[rows["estimator"] == name, "estimate"].dropna().unique()
                 absent.append(f"{name} ({' or '.join(f'{value:g}' for value in sorted(values)) or 'undefined'})")
@@ -132,7 +132,7 @@ def prediction_figure(
             axes.set_visible(False)
         for axes, visits in zip(grid.flat, panels, strict=False):
             rows = empirical[empirical["value"].astype(int) == visits]
-            counts = rows["parameter"].str.rpartition("_")[2].astype(int).to_numpy()
+            counts = rows["parameter"].map({prediction_at_count(n): n for n in range(visits + 1)}).to_numpy(dtype=int)
             _panel(axes, rows, counts / visits, visits, k, _alpha_at(alphas, visits), gamma)
             axes.set_title(f"n_v = {visits}")
         handles, labels = grid.flat[0].get_legend_handles_labels()
@@ -177,12 +177,12 @@ def mechanism_figure(interventions: pd.DataFrame, run: dict[str, Any], *, captio
             mine = rows[rows["intervention"] == name]
             of_alpha = _around_estimate(mine[mine["quantity"] == "log_pseudo_count_from_add_one"])
             of_alpha[["estimate", "ci_low", "ci_high"]] = np.exp(of_alpha[["estimate", "ci_low", "ci_high"]])
-            drawn = _drawable(of_alpha, "estimate", above_zero=True)
+            drawn = _drawable(of_alpha, "estimate", run, above_zero=True)
             if not drawn.empty:
                 alphas.append(_line(upper, drawn, "estimate", name, colour, style))
             of_regret = _around_estimate(mine[(mine["quantity"] == "regret_nats_from_add_one") & (mine["value"] > 0)])
             of_regret = of_regret[of_regret["value"].isin(drawn["value"])] if not drawn.empty else of_regret
-            drawn = _drawable(of_regret, "estimate", above_zero=True)
+            drawn = _drawable(of_regret, "estimate", run, above_zero=True)
             if not drawn.empty:
                 regrets.append(_line(lower, drawn, "estimate", name, colour, style))
         upper.axhline(1.0, color=MUTED, linewidth=0.8, zorder=1)
@@ -211,11 +211,11 @@ def _around_estimate(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(ci_low=-rows["ci_high"].astype(float), ci_high=-rows["ci_low"].astype(float))
 
 
-def _drawable(rows: pd.DataFrame, column: str, *, above_zero: bool) -> pd.DataFrame:
+def _drawable(rows: pd.DataFrame, column: str, run: dict[str, Any], *, above_zero: bool) -> pd.DataFrame:
     """Return the rows that have a point on a logarithmic axis and an interval to be trusted, in order."""
     values = rows[column].to_numpy(dtype=float)
     keep = np.isfinite(values) & ((values > 0) | (not above_zero))
-    keep &= ~rows["note"].fillna("").str.contains(_FEW_CHAINS).to_numpy(dtype=bool)
+    keep &= ~rows["value"].isin(run.get("few_chains", {}).get("visits", [])).to_numpy(dtype=bool)
     drawn = rows[keep].copy()
     drawn["value"] = drawn["value"].astype(int)
     return drawn.sort_values("value")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icl_estimators.reporting.markdown import Page, code, escape
-from icl_estimators.reporting.numbers import counted, interval, interval_of, percent_interval, ranges, spell
+from icl_estimators.reporting.numbers import counted, interval, interval_of, percent_interval, spell
 from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.sections.smoothing import pseudo_counts
 
@@ -19,18 +19,19 @@ NOT_DISTINGUISHABLE = "not distinguishable"
 RULES = (
     "Two estimators are called different if the interval of their *paired* difference, on the same draws, does not "
     "hold 0, and *not distinguishable*, or *tied*, otherwise. The intervals of `pairs.csv` hold for all pairs at once. "
-    "*Identical*: equal on all draws. Overlap of two intervals decides nothing, nor does the order of rows.",
+    "*Identical*: equal on all draws. The overlap of two intervals decides nothing; neither does the order of rows.",
     "*Nearest to Bayes*: the estimator with the least mean regret over n = 1 … T among those that are not the Bayes "
     "rule itself, the runner-up, and all who are tied with it. Where the Bayes rule is not exact, the mean KL less the "
     "reference's, paired on the same draws, takes its place.",
-    "*Where it departs*: the context lengths of the largest and the least regret, and whether the regret at T lies "
-    "above the least one: if their simultaneous bands are apart. *Sharper* than Bayes at n: where P < 0.1 its mean "
-    "p̂ − P lies "
-    "below the Bayes rule's; *flatter*: above.",
-    "*Pseudo-count*: of the add-constant rule that is nearest in KL to its predictions at a number of visits. It "
-    "*rises* or *falls* if the intervals at the fewest and the most visits are apart; estimates that the data do "
-    "not identify, that lie at a boundary, or that come from so few chains that the table warns of their interval, are "
-    "left out.",
+    "*Where it departs*: the context lengths of the largest and the least regret. The regret at T lies *above* the "
+    "least one if the interval of their difference, paired on the same chains, lies above 0. That interval holds for "
+    "the differences from all n < T at once, because the data choose the n. Where P < 0.1, a mean p̂ − P below the "
+    "Bayes rule's is that of a sharper rule, one above it that of a flatter one; the two are printed with their own "
+    "intervals and are not compared.",
+    "*Pseudo-count*: of the add-constant rule that is nearest in KL to its predictions at a number of visits. The "
+    "estimates at the fewest and the most visits are printed with their own intervals and are not compared. Estimates "
+    "that the data do not identify, that lie at a boundary, or that come from too few chains for their interval to be "
+    "trusted, are left out.",
 )
 """How the sentences are made."""
 
@@ -51,11 +52,6 @@ class Estimate:
 
     def __str__(self) -> str:
         return interval(self.value, self.low, self.high)
-
-    def overlaps(self, other: Estimate) -> bool:
-        """Whether the intervals overlap; they are taken to where one is undefined."""
-        ends = (self.low, self.high, other.low, other.high)
-        return any(math.isnan(end) for end in ends) or (self.low <= other.high and other.low <= self.high)
 
 
 def ranking(results: Results) -> list[Estimate]:
@@ -155,12 +151,19 @@ def departure_sentence(results: Results) -> str | None:
     )
     if least["n"] == last["n"]:
         text += ", the longest context."
-    elif last["band_low"] > least["band_high"]:
-        text += f"; at n = {last['n']} it is {interval_of(last)}: it has moved away from Bayes again."
     else:
-        text += f"; at n = {last['n']} it is {interval_of(last)}: the bands at the two lengths overlap, which does not "
-        text += "decide whether it has risen again."
+        text += f"; at n = {last['n']} it is {interval_of(last)}{_risen(results, name, least['n'])}."
     return f"{text}{_direction(results, name)}"
+
+
+def _risen(results: Results, name: str, least: int) -> str:
+    """Say whether the last regret lies above the least one, by their paired difference."""
+    since = results.run.get("regret_since_least", {}).get(name)
+    if since is None or since["context_length"] != least:
+        return ""
+    difference, low, high = (float(since[field]) for field in ("difference", "ci_low", "ci_high"))
+    shown = f", {interval(difference, low, high)} more, paired"
+    return shown + (": it has moved away from Bayes again" if low > 0 else f": {NOT_DISTINGUISHABLE}")
 
 
 def _value(row: Mapping[str, Any]) -> float:
@@ -168,23 +171,16 @@ def _value(row: Mapping[str, Any]) -> float:
 
 
 def _direction(results: Results, name: str) -> str:
-    if not results.bayes or _lowest_bin(results, name, 1) is None or _lowest_bin(results, results.bayes[0], 1) is None:
-        return ""  # the mean over training runs has no signed bias of its own
-    sharper: list[int] = []
-    flatter: list[int] = []
-    for n in range(1, results.length + 1):
+    """Give its signed bias where the truth is small, beside that of the Bayes rule; no verdict."""
+    if not results.bayes:
+        return ""
+    told = []
+    for n in results.shown_lengths((12,)):
         model, bayes = (_lowest_bin(results, who, n) for who in (name, results.bayes[0]))
-        if model is None or bayes is None or model.overlaps(bayes):
-            continue
-        (sharper if model.value < bayes.value else flatter).append(n)
-    if not sharper and not flatter:
-        return f" Whether it is sharper or flatter than Bayes is {NOT_DISTINGUISHABLE}."
-    found = (("sharper", sharper), ("flatter", flatter))
-    parts = [f"{word} than Bayes at n = {ranges(where)}" for word, where in found if where]
-    ends = dict.fromkeys(((sharper or flatter)[0], (flatter or sharper)[-1]))
-    bias = {n: [spell(_bias(results, who, n), 3) for who in (name, results.bayes[0])] for n in ends}
-    examples = [f"{model} against {bayes} at n = {n}" for n, (model, bayes) in bias.items()]
-    return f" It is {' and '.join(parts)} (mean p̂ − P where P < 0.1: {', '.join(examples)})."
+        if model is not None and bayes is not None:  # the mean over training runs has no signed bias of its own
+            theirs, ours = (interval(item.value, item.low, item.high, 3) for item in (bayes, model))
+            told.append(f"{ours} at n = {n}, where that of the Bayes rule is {theirs}")
+    return f" Where P < 0.1, its mean p̂ − P is {'; '.join(told)}." if told else ""
 
 
 def _lowest_bin(results: Results, name: str, n: int) -> Estimate | None:
@@ -193,11 +189,6 @@ def _lowest_bin(results: Results, name: str, n: int) -> Estimate | None:
     frame = results.tables["signed_bias"]
     rows = frame[(frame["estimator"] == name) & (frame["context_length"] == str(n)) & (frame["bin_low"] == 0.0)]
     return None if rows.empty else Estimate.of(records(rows)[0])
-
-
-def _bias(results: Results, name: str, n: int) -> float:
-    found = _lowest_bin(results, name, n)
-    return math.nan if found is None else found.value
 
 
 def pseudo_count_sentence(results: Results) -> str | None:
@@ -215,11 +206,7 @@ def pseudo_count_sentence(results: Results) -> str | None:
     few, many = (f"{row['value']:g}" for row in (rows[0], rows[-1]))
     bayes = f"Bayes adds {results.options['concentration']:g} at every number."
     start, end = (interval(item.value, item.low, item.high, 3) for item in (first, last))
-    ends = f"from {start} after {_visits(few)} to {end} after {_visits(many)}"
-    if first.overlaps(last):
-        undecided = "the two intervals overlap, which does not decide whether it changes"
-        return f"{head} {ends[0].upper()}{ends[1:]}; {undecided}. {bayes}"
-    return f"{head} It {'rises' if last.value > first.value else 'falls'} {ends}; {bayes}"
+    return f"{head} {start} after {_visits(few)}, {end} after {_visits(many)}. {bayes}"
 
 
 def _visits(count: str) -> str:
@@ -308,7 +295,6 @@ def _last_if_undefined(row: Mapping[str, Any]) -> float:
 
 
 def _add_observed_table(page: Page, results: Results) -> None:
-    notes = {row["estimator"]: row["note"] for row in records(results.tables["risk"])}
     found = ranking(results)
     header = ["estimator", "log loss, nats"]
     marks = _tied_marks(results, [item.name for item in found if math.isfinite(item.value)])
@@ -317,7 +303,7 @@ def _add_observed_table(page: Page, results: Results) -> None:
     ]
     if any(math.isfinite(item.low) for item in found):
         header[1] += f" [{results.level_text}]"
-    remarks = ["; ".join(part for part in notes[item.name].split("; ") if "infinite" in part) for item in found]
+    remarks = ["gave probability 0 to a token that came" if math.isinf(item.value) else "" for item in found]
     read = (
         f"`:window={results.length}`: only the last {counted(results.length, 'token')} were read, as a fresh prefix; "
         "else the whole history."

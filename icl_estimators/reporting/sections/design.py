@@ -98,7 +98,7 @@ def _caveat(results: Results) -> str:
             f"with fewer than {_FEW} chains a pointwise interval of so skewed a quantity as KL covers less than it "
             "says (0.91 for 0.95 with 50 chains at n = 100)"
         )
-    return "".join(f" Mind: {escape(caveat)}." for caveat in caveats)
+    return "".join(f" Caveat: {escape(caveat)}." for caveat in caveats)
 
 
 def _observed(results: Results) -> list[str]:

@@ -47,7 +47,7 @@ def _add_example(page: Page, results: Results, name: str) -> None:
         attention_example_figure(results, name),
         f"{escape(name)}: attention of both layers on the start of one sequence, {escape(word)}. Each row is the token "
         "that looks, and sums to 1; grey is masked. "
-        + ("^^ is the sentinel. ".replace("^^", "\\^") if word.startswith("^") else "")
+        + ("\\^ is the sentinel. " if (own["query"] == 0).any() else "")
         + f"The numbers: {code('attention_example.csv')}.",
         f"Two heat maps of {name}’s attention weights on the tokens {word}, layer 1 and layer 2, tokens on both axes. "
         f"{_example_alt(results, name)}",

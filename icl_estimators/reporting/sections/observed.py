@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from icl_estimators.reporting.figures.observed import log_loss_figure
-from icl_estimators.reporting.markdown import Page, escape
+from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import spell
 from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.sections.answer import ranking
@@ -27,8 +27,8 @@ def add_log_loss(page: Page, results: Results) -> None:
     if infinite:
         listed = ", ".join(escape(item.name) for item in infinite)
         text += (
-            f" Not drawn: {listed}. A token that was given probability 0 came, so the mean is infinite; the notes of "
-            "{tbl:headline} say how often."
+            f" Not drawn: {listed}. A token came that was given probability 0, so the mean is infinite; the notes of "
+            f"{code('risk.csv')} say how often."
         )
     page.text(text)
     intervals = any(math.isfinite(item.low) for item in finite)

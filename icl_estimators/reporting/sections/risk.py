@@ -164,15 +164,15 @@ def add_differences(page: Page, results: Results) -> None:
             f"{what} ({{tbl:differences}}; more in {code('differences.csv')}): whole histories with whole histories, "
             "windows with windows. Several sequences are independent units. One long series has none; there the losses "
             "of a sliding window are compared as @diebold1995 do, with the standard error of @newey1987, and beside it "
-            "as if predictions were independent (*lag 0*) and by a moving-block *bootstrap*. An unpaired comparison "
-            "would need so many *times more data* for the same standard error."
+            "as if predictions were independent (*lag 0*) and by a moving-block *bootstrap*. The last column "
+            "is how many *times more data* an unpaired comparison would need for the same standard error."
         )
     else:
         what = f"Mean over n = 1 … {results.length} of estimator less {reference}, paired"
         page.text(
             f"Each estimator less {reference}, averaged over n, on the same sequences ({{tbl:differences}}; "
-            f"{code('differences.csv')} has every length and metric). An unpaired comparison would need so many *times "
-            "more chains* for the same standard error."
+            f"{code('differences.csv')} has every length and metric). The last column is how many *times more chains* "
+            "an unpaired comparison would need for the same standard error."
         )
     page.table(
         "differences",
@@ -180,7 +180,7 @@ def add_differences(page: Page, results: Results) -> None:
             "estimator",
             "measure",
             f"difference, nats [{results.level_text}]",
-            "so it is",
+            "verdict",
             f"times more {'data' if results.observed else 'chains'}",
         ],
         rows,
@@ -254,7 +254,7 @@ def add_pairs(page: Page, results: Results) -> None:
     )
     page.table(
         "pairs",
-        ["estimator", "less the best", f"difference, nats [{results.level_text}, all pairs]", "p", "so it is"],
+        ["estimator", "less the best", f"difference, nats [{results.level_text}, all pairs]", "p", "verdict"],
         rows,
         f"Paired differences of the {what} from the best; simultaneous over all pairs (max-t).",
         left=2,
@@ -268,7 +268,7 @@ def add_runs(page: Page, results: Results) -> None:
     metric, what = ("regret_nats", "regret") if results.exact_posterior else ("kl_nats", "KL")
     page.heading("Training runs", "runs")
     page.text(
-        "The same recipe, trained with other seeds. {tbl:runs} tells two intervals of their mean apart: for *these* "
+        "The same recipe, trained with other seeds. {tbl:runs} has two intervals of their mean: for *these* "
         "runs (only the chains are a sample), and for the *recipe* (the runs are a sample too)."
     )
     rows = []

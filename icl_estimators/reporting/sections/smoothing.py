@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import pandas as pd
@@ -17,8 +16,9 @@ from icl_estimators.reporting.results import Results, records
 __all__ = ["add_smoothing", "pseudo_counts"]
 
 _SHOWN_VISITS = (1, 2, 5, 10, 20, 40)
-_FEW_CHAINS = re.compile(r"only [\d,]+ chains")
 _QUANTITIES = ("explained", "residual_kl_heldout_nats", "heldout_gain_nats")  # rows that are no parameters
+
+_PAIRED = ("log_pseudo_count", "regret_nats")  # with the intact model; the others are compared with add-one
 
 Row = dict[str, Any]
 
@@ -33,7 +33,7 @@ def pseudo_counts(results: Results, by: str, name: str | None = None) -> list[Ro
     frame = results.tables["smoothing"]
     frame = frame[(frame["by"] == by) & (frame["family"] == "add-constant") & (frame["parameter"] == "pseudo_count")]
     rows = records(frame.sort_values("value", kind="stable"))
-    sound = [row for row in rows if not math.isnan(row["ci_low"]) and not _FEW_CHAINS.search(row["note"])]
+    sound = [row for row in rows if not math.isnan(row["ci_low"]) and not results.few_chains(by, row["value"])]
     return [row for row in sound if name in (None, row["estimator"])]
 
 
@@ -79,8 +79,8 @@ def _alt(results: Results) -> str:
 
 
 _OTHER_CHAINS = (
-    f" Fitted to the chains of this comparison; {code('python -m icl_estimators.smoothing')} draws chains of its own, "
-    "and its numbers are others within the intervals."
+    f" Fitted to the chains of this comparison; {code('python -m icl_estimators.smoothing')} draws its own chains, "
+    "so its numbers differ, within the intervals."
 )
 
 
@@ -207,7 +207,7 @@ def _add_interventions(page: Page, results: Results) -> None:
             interval(row["difference"], row["ci_low"], row["ci_high"]),
         ]
         for row in overall
-        if not row["quantity"].endswith("_from_add_one")
+        if row["quantity"] in _PAIRED
     ]
     page.text(
         "{fig:mechanism} changes one part of the model at a time and measures the same sequences again. "

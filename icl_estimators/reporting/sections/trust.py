@@ -60,11 +60,11 @@ def add_checks(page: Page, results: Results) -> None:
 
 
 def add_provenance(page: Page, results: Results) -> None:
-    """Add what gives these numbers again."""
+    """Add what reproduces these numbers."""
     run = results.run
     page.heading("Provenance", "provenance")
     if "command" in run:
-        page.text("This command gives these numbers again:")
+        page.text("This command reproduces these numbers:")
         page.text(f"```sh\n{run['command']}\n```")
     rows = [["version", escape(f"icl-estimators {run.get('version') or 'from a source tree'}")]]
     if run.get("commit"):

@@ -118,7 +118,7 @@ def test_what_is_undefined_says_why():
     assert result.notes[1] == "infinite in 1 of 3 chains"
     alone = intervals_of(values[:1])
     assert np.isnan(alone.se).all()
-    assert alone.notes == ("one checkpoint says nothing of how training runs vary", "infinite in 1 of 3 chains")
+    assert alone.notes == ("one training run: it cannot show how training runs vary", "infinite in 1 of 3 chains")
 
 
 def test_bad_input_is_named():

@@ -31,6 +31,11 @@ def tick_labels(axes: Axes) -> tuple[list[str], list[str]]:
 
 def test_whose_attention_is_drawn(results: Results) -> None:
     assert attention_names(results, "attention_example") == ["transformer", "construction"]
+    untrained = replace(results, run={**results.run, "options": {**results.options, "weights": {}}})
+    assert attention_names(untrained, "attention_example") == ["transformer", "construction"]
+    several = {**results.options, "weights": {"transformer": "", "construction": ""}}
+    runs = replace(results, run={**results.run, "options": several})
+    assert attention_names(runs, "attention_example") == ["transformer"]
 
 
 @pytest.mark.parametrize("name", ["transformer", "construction"])

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from icl_estimators.reporting.figures.risk import (
+    floor_applies,
     infinite_figure,
     infinite_names,
     kl_figure,
@@ -64,6 +65,18 @@ def test_the_floor_is_drawn_where_someone_has_a_softmax(results: Results) -> Non
     counting = results.tables["risk"].query("estimator in ['add-one', 'uniform', 'bigram']")
     without = Results({"risk": counting}, results.run)
     assert "softmax read-out floor" not in lines(kl_figure(without).axes[0])
+    assert not floor_applies(without)
+
+
+def test_the_floor_follows_what_run_json_says_and_no_name(results: Results) -> None:
+    risk = results.tables["risk"].query("estimator == 'uniform'")
+    run = {**results.run, "gamma": {}, "nearest_construction": {}}
+    folded = {"nearest_construction": {"m:1": {}, "m:2": {}}}
+    for name, record in (("transformer", {}), ("m:1", folded), ("b", {"gamma": {"b": 1.0}})):
+        study = Results({"risk": risk.assign(estimator=name)}, {**run, **record})
+        assert floor_applies(study) is bool(record)
+    options = {**results.options, "recipes": {"m": ["m:1", "m:2"]}}
+    assert floor_applies(Results({"risk": risk.assign(estimator="m")}, {**run, **folded, "options": options}))
 
 
 def test_without_a_bayes_estimator_its_curve_is_drawn_all_the_same(results: Results) -> None:

@@ -12,7 +12,6 @@ import pytest
 from icl_estimators.reporting.markdown import Page
 from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.sections.answer import (
-    Estimate,
     add_answer,
     alarm_sentence,
     departure_sentence,
@@ -58,23 +57,6 @@ def regrets(changed: Change) -> Callable[..., Results]:
         return Results({**study.tables, "pairs": pairs}, study.run)
 
     return set_them
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "overlap"),
-    [
-        ((1.0, 0.9, 1.1), (1.2, 1.11, 1.3), False),
-        ((1.0, 0.9, 1.1), (1.2, 1.1, 1.3), True),
-        ((1.0, 0.9, 1.1), (1.0, np.nan, np.nan), True),
-        ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), True),
-        ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), False),
-    ],
-)
-def test_two_estimates_differ_if_their_intervals_do_not_overlap(
-    a: tuple[float, float, float], b: tuple[float, float, float], overlap: bool
-) -> None:
-    assert Estimate("a", *a).overlaps(Estimate("b", *b)) is overlap
-    assert Estimate("b", *b).overlaps(Estimate("a", *a)) is overlap
 
 
 def test_the_nearest_is_named_with_its_distance(regrets: Change) -> None:
@@ -157,44 +139,59 @@ def regret_curve(changed: Change, middle: float, end: float, half: float = 0.001
     return Results({"risk": frame}, changed("risk", {"estimator": "transformer"}).run)
 
 
-def test_it_moves_away_only_if_the_bands_say_so(changed: Change) -> None:
-    away = words(departure_sentence(regret_curve(changed, 0.010, 0.020)))
+def since(study: Results, low: float, high: float, n: int = 2) -> Results:
+    """Record the regret at T less that at n, as the experiment does."""
+    found = {"transformer": {"context_length": n, "difference": 0.01, "ci_low": low, "ci_high": high}}
+    return Results(study.tables, {**study.run, "regret_since_least": found})
+
+
+def test_it_moves_away_only_if_the_paired_difference_says_so(changed: Change) -> None:
+    risen = regret_curve(changed, 0.010, 0.020)
+    away = words(departure_sentence(since(risen, 0.009, 0.011)))
     assert "largest at n = 1 (1.0000 [0.9990, 1.0010] nats)" in away
     assert "least at n = 2 (0.0100 [0.0090, 0.0110]); at n = 24 it is 0.0200 [0.0190, 0.0210]" in away
-    assert "it has moved away from Bayes again" in away
-    unsure = words(departure_sentence(regret_curve(changed, 0.010, 0.0105)))
-    assert "the bands at the two lengths overlap, which does not decide whether it has risen again." in unsure
+    assert ", 0.0100 [0.0090, 0.0110] more, paired: it has moved away from Bayes again." in away
+    unsure = words(departure_sentence(since(risen, -0.001, 0.021)))
+    assert ", 0.0100 [−0.0010, 0.0210] more, paired: not distinguishable." in unsure
     falling = words(departure_sentence(regret_curve(changed, 0.010, 0.005)))
     assert "least at n = 24 (0.0050 [0.0040, 0.0060]), the longest context." in falling
 
 
-def test_sharper_and_flatter_follow_the_lowest_bin(changed: Change) -> None:
-    def lowest(name: str, n: str, value: float, base: Results) -> Results:
-        frame = base.tables["signed_bias"].copy()
-        keep = (frame["estimator"] == name) & (frame["bin_low"] == 0.0) & (frame["context_length"] == n)
-        assert keep.sum() == 1
-        frame.loc[keep, ["estimate", "ci_low", "ci_high"]] = (value, value - 0.01, value + 0.01)
-        return Results({**base.tables, "signed_bias": frame}, base.run)
+def test_without_the_paired_difference_the_two_regrets_stand_without_a_verdict(changed: Change) -> None:
+    apart = regret_curve(changed, 0.010, 0.020)
+    older = Results(apart.tables, {key: value for key, value in apart.run.items() if key != "regret_since_least"})
+    for study in (older, since(apart, 0.009, 0.011, n=3)):  # of another length than the least
+        text = words(departure_sentence(study))
+        assert "at n = 24 it is 0.0200 [0.0190, 0.0210]." in text
+        assert "paired" not in text
+        assert "moved away" not in text
 
+
+def test_signed_bias_stands_beside_that_of_bayes_without_a_verdict(changed: Change) -> None:
     study = changed("signed_bias", {"bin_low": 0.0}, estimate=0.1, ci_low=0.05, ci_high=0.15)
-    assert "Whether it is sharper or flatter than Bayes is not distinguishable." in words(departure_sentence(study))
-    for n, model in (("3", 0.05), ("4", 0.05), ("20", 0.3)):
-        study = lowest("add-one", n, 0.15, study)
-        study = lowest("transformer", n, model, study)
     text = words(departure_sentence(study))
-    assert "It is sharper than Bayes at n = 3–4 and flatter than Bayes at n = 20" in text
-    assert "0.050 against 0.150 at n = 3, 0.300 against 0.150 at n = 20" in text
+    expected = "0.100 [0.050, 0.150] at n = {}, where that of the Bayes rule is 0.100 [0.050, 0.150]"
+    assert f"Where P < 0.1, its mean p̂ − P is {expected.format(12)}; {expected.format(24)}." in text
+    assert "sharper" not in text
+    assert "flatter" not in text
 
 
-def test_the_pseudo_count_rises_falls_or_is_undecided(results: Results, changed: Change) -> None:
+def test_pseudo_counts_at_few_and_many_visits_stand_without_a_verdict(results: Results, changed: Change) -> None:
     text = words(pseudo_count_sentence(results))
-    assert "It rises from 0.300 [0.270, 0.330] after 1 visit to 2.837" in text
-    assert text.endswith("after 20 visits; Bayes adds 1 at every number.")
+    assert text.endswith(
+        "acts like.** 0.300 [0.270, 0.330] after 1 visit, 2.837 [2.554, 3.121] after 20 visits. "
+        "Bayes adds 1 at every number."
+    )
     where = {"estimator": "transformer", "by": "visits", "value": 20.0}
-    falling = changed("smoothing", where, estimate=0.1, ci_low=0.05, ci_high=0.15)
-    assert "It falls from 0.300" in words(pseudo_count_sentence(falling))
-    flat = changed("smoothing", where, estimate=0.4, ci_low=0.2, ci_high=0.6)
-    assert "the two intervals overlap, which does not decide whether it changes" in words(pseudo_count_sentence(flat))
+    flat = words(pseudo_count_sentence(changed("smoothing", where, estimate=0.4, ci_low=0.2, ci_high=0.6)))
+    for word in ("rises", "falls", "overlap"):
+        assert word not in text + flat
+
+
+def test_pseudo_counts_from_too_few_chains_are_left_out(results: Results) -> None:
+    few = Results(results.tables, {**results.run, "few_chains": {"visits": [20, 21]}})
+    assert "after 10 visits" in words(pseudo_count_sentence(few))
+    assert "after 20 visits" in words(pseudo_count_sentence(results))
 
 
 def test_pseudo_counts_at_a_boundary_or_unidentified_are_left_out(changed: Change) -> None:

@@ -1,0 +1,31 @@
+"""Names of rows that are made from several parts, in one place.
+
+Whoever reads a table makes the name again from the parts, which stand in other columns and in run.json; nothing takes a
+name apart.
+"""
+
+from __future__ import annotations
+
+__all__ = ["of_window", "prediction_at_count"]
+
+
+def prediction_at_count(count: int) -> str:
+    """Return the parameter of smoothing.csv that is the mean prediction at n_vw = `count`.
+
+    Examples
+    --------
+    >>> prediction_at_count(3)
+    'prediction_at_count_3'
+    """
+    return f"prediction_at_count_{count}"
+
+
+def of_window(estimator: str, window: int) -> str:
+    """Return what an estimator is called where it reads only the last `window` tokens of an observed sequence.
+
+    Examples
+    --------
+    >>> of_window("add-one", 100)
+    'add-one:window=100'
+    """
+    return f"{estimator}:window={window}"
