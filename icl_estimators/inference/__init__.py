@@ -1,10 +1,5 @@
 """Generic statistics on arrays: streaming moments, intervals, bands, paired differences, bias and variance."""
 
-from icl_estimators.inference.band_coverage import (
-    MeasuredCoverage,
-    band_note,
-    measured_coverage,
-)
 from icl_estimators.inference.bands import (
     Band,
     simultaneous_band,
@@ -12,7 +7,9 @@ from icl_estimators.inference.bands import (
 )
 from icl_estimators.inference.bias_variance import (
     BiasVariance,
+    KLBiasVariance,
     bias_variance,
+    kl_bias_variance,
 )
 from icl_estimators.inference.cells import (
     NEEDS_TWO,
@@ -36,25 +33,19 @@ from icl_estimators.inference.intervals.mean import (
     moment_notes,
     required_chains,
 )
-from icl_estimators.inference.intervals.mean_ratio import (
-    MeanRatioMoments,
-    mean_ratio_intervals,
-)
 from icl_estimators.inference.intervals.proportion import (
     proportion_intervals,
     wilson_limits,
 )
 from icl_estimators.inference.intervals.ratio import (
+    MeanRatioMoments,
     RatioMoments,
+    mean_ratio_intervals,
     ratio_intervals,
 )
 from icl_estimators.inference.intervals.two_way import (
     combined_margin,
     two_way_intervals,
-)
-from icl_estimators.inference.kl_bias_variance import (
-    KLBiasVariance,
-    kl_bias_variance,
 )
 from icl_estimators.inference.moments import (
     Moments,
@@ -78,10 +69,8 @@ from icl_estimators.inference.signed_bias import (
 )
 from icl_estimators.inference.training_variance import (
     TrainingVariance,
-    training_variance,
-)
-from icl_estimators.inference.training_variance_intervals import (
     squared_bias_intervals,
+    training_variance,
     training_variance_intervals,
 )
 
@@ -97,7 +86,6 @@ __all__ = [
     "Intervals",
     "KLBiasVariance",
     "MeanRatioMoments",
-    "MeasuredCoverage",
     "Moments",
     "NEEDS_TWO",
     "PairComparisons",
@@ -107,7 +95,6 @@ __all__ = [
     "RatioMoments",
     "TrainingVariance",
     "agreement_check",
-    "band_note",
     "bias_variance",
     "chain_values",
     "combined_margin",
@@ -116,7 +103,6 @@ __all__ = [
     "kl_bias_variance",
     "mean_intervals",
     "mean_ratio_intervals",
-    "measured_coverage",
     "merge_in_order",
     "moment_notes",
     "paired_differences",

@@ -37,10 +37,6 @@ from icl_estimators.pseudo_counts.paired import (
 from icl_estimators.pseudo_counts.prefixes import (
     Prefixes,
 )
-from icl_estimators.pseudo_counts.readout_floor import (
-    ReadoutFloor,
-    readout_floor,
-)
 from icl_estimators.pseudo_counts.streaming import (
     PANEL_VISITS,
     SmoothingMoments,
@@ -69,7 +65,6 @@ __all__ = [
     "PseudoCount",
     "PseudoCountDifference",
     "PseudoCountMoments",
-    "ReadoutFloor",
     "SeedSpread",
     "SmoothingMoments",
     "SmoothingPrefixes",
@@ -83,7 +78,6 @@ __all__ = [
     "prediction_sums",
     "pseudo_count_difference",
     "pseudo_count_seeds",
-    "readout_floor",
     "smoothing_family",
     "unseen_sums",
 ]

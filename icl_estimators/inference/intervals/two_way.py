@@ -1,8 +1,7 @@
 """Intervals that speak for a training recipe: training runs and chains are both samples.
 
-The mean over J checkpoints has an interval conditional on them, over chains alone
-(:func:`icl_estimators.inference.intervals.mean_intervals` of the checkpoints' average). The one here lets
-both vary.
+The mean over J training runs has an interval conditional on them, over chains alone
+(:func:`icl_estimators.inference.intervals.mean_intervals` of the runs' average). The one here lets both vary.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from icl_estimators.inference.intervals.mean import Intervals, moment_notes, t_q
 from icl_estimators.inference.moments import Moments
 from icl_estimators.validation import InputError, probability_level
 
-__all__ = ["ONE_CHECKPOINT", "SATTERTHWAITE_FROM", "TwoWay", "combined_margin", "two_way", "two_way_intervals"]
+__all__ = ["ONE_RUN", "SATTERTHWAITE_FROM", "TwoWay", "combined_margin", "two_way", "two_way_intervals"]
 
 Array = NDArray[np.float64]
 
 SATTERTHWAITE_FROM = 5
 """Runs from which on Satterthwaite's degrees of freedom are used; with fewer each part has a quantile of its own."""
 
-ONE_CHECKPOINT = "one checkpoint says nothing of how training runs vary"
+ONE_RUN = "one training run says nothing of how training runs vary"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,21 +56,21 @@ class TwoWay:
         return np.maximum(total, np.maximum(self.runs, self.chains))
 
 
-def two_way(checkpoints: Sequence[Moments], average: Moments) -> TwoWay:
+def two_way(runs: Sequence[Moments], average: Moments) -> TwoWay:
     """Estimate the parts of the variance; parameters and errors as for :func:`two_way_intervals`.
 
     Raises
     ------
     InputError
-        If there are fewer than two checkpoints, or the moments are not of the same chains and coordinates.
+        If there are fewer than two runs, or the moments are not of the same chains and coordinates.
     """
-    if len(checkpoints) < 2:
-        raise InputError("parts of variance need at least 2 checkpoints")
-    _check_alike(checkpoints, average)
-    n_runs, n_chains = len(checkpoints), average.count
-    within = np.sum([one.variance for one in checkpoints], axis=0) - n_runs * average.variance
+    if len(runs) < 2:
+        raise InputError("parts of variance need at least 2 training runs")
+    _check_alike(runs, average)
+    n_runs, n_chains = len(runs), average.count
+    within = np.sum([one.variance for one in runs], axis=0) - n_runs * average.variance
     return TwoWay(
-        np.var([one.centre for one in checkpoints], axis=0, ddof=1) / n_runs,
+        np.var([one.centre for one in runs], axis=0, ddof=1) / n_runs,
         average.variance / n_chains,
         np.maximum(within, 0.0) / (n_runs - 1) / (n_runs * n_chains),
         n_runs,
@@ -116,16 +115,16 @@ def combined_margin(
 
 
 def two_way_intervals(
-    checkpoints: Sequence[Moments], average: Moments, *, level: float = 0.95, undefined: str = ""
+    runs: Sequence[Moments], average: Moments, *, level: float = 0.95, undefined: str = ""
 ) -> Intervals:
     """Return the interval of the recipe's mean, clustered on training seeds and on chains.
 
     Parameters
     ----------
-    checkpoints : sequence of J Moments
-        Of one value per chain, for each checkpoint on the same G chains.
+    runs : sequence of J Moments
+        Of one value per chain, for each run on the same G chains.
     average : Moments
-        Of the average over checkpoints of each chain's values.
+        Of the average over runs of each chain's values.
     level : float
         Confidence level in (0, 1).
     undefined : str
@@ -134,13 +133,13 @@ def two_way_intervals(
     Returns
     -------
     Intervals
-        `estimate` is the mean over checkpoints and chains; the notes say what the interval rests on. With one
-        checkpoint NaN with the reason.
+        `estimate` is the mean over runs and chains; the notes say what the interval rests on. With one
+        run NaN with the reason.
 
     Raises
     ------
     InputError
-        If `level` is not strictly between 0 and 1, there is no checkpoint, or the moments are not of the same
+        If `level` is not strictly between 0 and 1, there is no run, or the moments are not of the same
         chains and coordinates.
 
     Notes
@@ -166,16 +165,16 @@ def two_way_intervals(
     0.583333
     """
     level = probability_level(level)
-    if not checkpoints:
-        raise InputError("no checkpoints: give the moments of at least one")
-    _check_alike(checkpoints, average)
-    n_runs, n_chains = len(checkpoints), average.count
+    if not runs:
+        raise InputError("no training runs: give the moments of at least one")
+    _check_alike(runs, average)
+    n_runs, n_chains = len(runs), average.count
     estimate, reasons = average.mean, moment_notes(average, undefined)
     if n_runs < 2 or n_chains < 2:
         nothing = np.full(average.size, np.nan)
-        why = ONE_CHECKPOINT if n_runs < 2 else ""
+        why = ONE_RUN if n_runs < 2 else ""
         return Intervals(estimate, nothing, nothing, nothing, n_chains, tuple(note or why for note in reasons))
-    parts = two_way(checkpoints, average)
+    parts = two_way(runs, average)
     variance = parts.variance
     what = f"two-way over {n_runs} training runs and {n_chains:,} chains"
     if n_runs < SATTERTHWAITE_FROM:
@@ -196,7 +195,7 @@ def two_way_intervals(
     return Intervals(estimate, np.sqrt(variance), centre - margin, centre + margin, n_chains, notes)
 
 
-def _check_alike(checkpoints: Sequence[Moments], average: Moments) -> None:
-    for one in checkpoints:
+def _check_alike(runs: Sequence[Moments], average: Moments) -> None:
+    for one in runs:
         if one.count != average.count or one.size != average.size:
-            raise InputError("checkpoints and their average must have the same chains and coordinates")
+            raise InputError("training runs and their average must have the same chains and coordinates")
