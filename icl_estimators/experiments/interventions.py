@@ -24,8 +24,8 @@ from icl_estimators.inference.trees import Summary
 from icl_estimators.pseudo_counts import (
     CountStatistics,
     Grouping,
-    Laws,
     PairedPseudoCountMoments,
+    Predictions,
     PrefixGroups,
     PseudoCount,
     fit_pseudo_count,
@@ -109,8 +109,8 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
         runs, regrets = [], []
         for rule in changed:
             predictions = predict(rule, tokens, chains, study.sequences_per_chain).reshape(shape)
-            laws = Laws.of(predictions)
-            runs.append({(by, v): s for by, found in groups.items() for v, s in found.statistics(laws).items()})
+            normalised = Predictions.of(predictions)
+            runs.append({(by, v): s for by, found in groups.items() for v, s in found.statistics(normalised).items()})
             if bayes is not None:
                 regrets.append(kl_divergence(bayes, predictions))
         pooled = {key: CountStatistics.average([run[key] for run in runs]) for key in runs[0]}

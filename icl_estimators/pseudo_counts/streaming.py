@@ -13,7 +13,7 @@ from icl_estimators.inference.trees import Summary, merged
 from icl_estimators.pseudo_counts.count_statistics import (
     CountStatistics,
     Grouping,
-    Laws,
+    Predictions,
     PrefixGroups,
     PseudoCountMoments,
     fitted_values,
@@ -117,15 +117,15 @@ class SmoothingPrefixes:
 
     def sums(self, predictions: Array) -> SmoothingSums:
         """Sum one estimator's predictions, shape (R, S, T, K)."""
-        laws = Laws.of(predictions)
+        normalised = Predictions.of(predictions)
         return SmoothingSums(
             {
                 (by, value): found
                 for by, groups in self._groups.items()
-                for value, found in groups.statistics(laws).items()
+                for value, found in groups.statistics(normalised).items()
             },
-            unseen_sums(laws, self._counts),
-            {visits: prediction_sums(laws, self._counts, visits) for visits in self._panels},
+            unseen_sums(normalised, self._counts),
+            {visits: prediction_sums(normalised, self._counts, visits) for visits in self._panels},
         )
 
 

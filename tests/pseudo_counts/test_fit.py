@@ -143,13 +143,13 @@ def test_equal_counts_are_not_identified():
 def test_two_minima_and_the_better_one_is_found():
     # Acts like α = 0.26 after one visit and like 4.9 after a hundred; weights 0.001 and 1.
     groups = [(np.array([1, 0, 0]), 0.26, 0.001), (np.array([40, 35, 25]), 4.9, 1.0)]
-    mass, prefixes, information = np.zeros(101), np.zeros(100), 0.0
+    mass, prefixes, negative_entropy = np.zeros(101), np.zeros(100), 0.0
     for count, constant, weight in groups:
         p = (count + constant) / (count.sum() + K * constant)
         np.add.at(mass, count, weight * p)
         prefixes[count.sum() - 1] += weight
-        information += weight * float(p @ np.log(p))
-    objective = AddConstantObjective(np.concatenate([mass, prefixes, [information]]), np.arange(1, 101), K)
+        negative_entropy += weight * float(p @ np.log(p))
+    objective = AddConstantObjective(np.concatenate([mass, prefixes, [negative_entropy]]), np.arange(1, 101), K)
     minimum = objective.minimum()
     assert minimum.count == 2
     curve = np.array([objective.kl(a) for a in np.exp(np.arange(-3, 3, 0.01))])

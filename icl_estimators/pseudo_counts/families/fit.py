@@ -163,7 +163,7 @@ _UNIFORM = "the estimator is uniform"
 
 def _is_uniform(prefixes: Prefixes) -> bool:
     number = prefixes.number.sum()
-    return bool(prefixes.information.sum() + number * np.log(prefixes.n_states) <= _SAME_AS_UNIFORM * number)
+    return bool(prefixes.negative_entropy.sum() + number * np.log(prefixes.n_states) <= _SAME_AS_UNIFORM * number)
 
 
 def _uniform_fit(family: Family) -> FamilyFit:
@@ -238,7 +238,7 @@ def _plain_alpha(blocks: Sequence[PrefixBlock], n_states: int) -> float:
 
 def _chain_kl(family: Family, values: Array, prefixes: Prefixes) -> Array:
     """Return Σ KL(p̂ ‖ rule) of each chain, shape (G,)."""
-    total = prefixes.information.copy()
+    total = prefixes.negative_entropy.copy()
     for block in prefixes.blocks:
         loss = block_values(family, values, block, derivatives=False)[0]
         total += block.chain_sums(loss, prefixes.n_chains)
@@ -262,7 +262,7 @@ def _fit(
     prefixes = chains.prefixes
     values = minimum.at.values(family)
     slopes, bends = minimum.at.slopes(family)
-    kl = prefixes.information.copy()
+    kl = prefixes.negative_entropy.copy()
     size = len(values)
     scores, hessian = np.zeros((prefixes.n_chains, size)), np.zeros((size, size))
     for block in prefixes.blocks:
@@ -278,7 +278,7 @@ def _fit(
     scores *= slopes
     hessian = hessian * np.outer(slopes, slopes) + np.diag(gradient * bends)
     used = prefixes.number > 0
-    uniform = prefixes.information + prefixes.number * np.log(prefixes.n_states)
+    uniform = prefixes.negative_entropy + prefixes.number * np.log(prefixes.n_states)
     hessian /= prefixes.number.sum()  # a prefix, as the flatness of a parameter is told
     scores /= prefixes.number.sum()
     shape = _Shape(family, minimum, scores[used], hessian, known, exact=not kl.any())

@@ -136,11 +136,14 @@ def block_values(
     p, m = block.predictions, weights.value
     number = p.sum(axis=0)
     total = m.sum(axis=0)
-    loss = xlogy(number, total) - xlogy(p, m).sum(axis=0)
+    positive = bool(m.min(initial=1.0) > 0)  # then nothing has to look out for 0·log 0 and 0/0, which takes longer
+    with np.errstate(divide="ignore"):
+        loss = number * np.log(total) - (p * np.log(m) if positive else xlogy(p, m)).sum(axis=0)
     if not derivatives:
         return loss, np.empty((0, 0)), np.empty((0, 0))
     with np.errstate(over="ignore", invalid="ignore"):  # where the loss is infinite or nearly so
-        score, curvature = _derivatives(p, m, number / total, total, weights)
+        share = p / m if positive else np.divide(p, m, out=np.zeros_like(p), where=m > 0)
+        score, curvature = _derivatives(share, number / total, total, weights)
     return loss, score, curvature
 
 
@@ -153,14 +156,14 @@ def score_coefficients(family: Family, values: Array, block: PrefixBlock) -> Arr
     return np.asarray(first.sum(axis=1, keepdims=True) / m.sum(axis=0) - own)
 
 
-def _derivatives(p: Array, m: Array, per_total: Array, total: Array, weights: Weights) -> tuple[Array, Array]:
-    share = np.divide(p, m, out=np.zeros_like(p), where=m > 0)
-    size = len(weights.first)
+def _derivatives(share: Array, per_total: Array, total: Array, weights: Weights) -> tuple[Array, Array]:
+    """Return scores and Hessian; `share` is p̂_w/m_w."""
+    m, size = weights.value, len(weights.first)
     first = [np.broadcast_to(row, m.shape) for row in weights.first]
     sums = [row.sum(axis=0) for row in first]
     score = np.stack([per_total * sums[i] - (share * first[i]).sum(axis=0) for i in range(size)])
     curvature = np.empty((size, size))
-    over = np.divide(share, m, out=np.zeros_like(p), where=m > 0)
+    over = np.divide(share, m, out=np.zeros_like(m), where=share > 0)
     for i in range(size):
         for j in range(i, size):
             value = np.vdot(over * first[i], first[j]) - np.dot(per_total / total, sums[i] * sums[j])
@@ -301,7 +304,9 @@ def newton_step(gradient: Array, hessian: Array) -> Array:
 def bounds(family: Family, blocks: Sequence[PrefixBlock]) -> tuple[Array, Array]:
     """Return how far each fitted coordinate may go, shape (P,) each."""
     length = max((block.tokens.shape[1] for block in blocks if block.tokens is not None), default=1)
-    visits = max((float(block.counts.sum(axis=0, dtype=np.float64).max(initial=1.0)) for block in blocks), default=1.0)
+    visits = 1.0
+    if any(parameter.kind == "real" for parameter in family.parameters):
+        visits = max(float(block.counts.sum(axis=0, dtype=np.float64).max(initial=1.0)) for block in blocks)
     growth, slope = min(EDGE, LARGEST_GROWTH / length), _SATURATED * visits
     lower = {"real": -slope, "rate": -EDGE, "positive": -EDGE, "share": -EDGE}
     upper = {"real": slope, "rate": growth, "positive": EDGE, "share": EDGE}
