@@ -26,8 +26,6 @@ __all__ = ["PANEL_VISITS", "SmoothingMoments", "SmoothingPrefixes", "SmoothingSu
 Array = NDArray[np.float64]
 Halves = tuple[PseudoCountMoments | None, PseudoCountMoments | None]
 
-_PART_FIELDS = 7
-
 PANEL_VISITS = (1, 2, 5, 10, 20, 40)
 """Visits at which predictions are kept by count, for a look at the curve itself."""
 

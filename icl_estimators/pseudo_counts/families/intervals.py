@@ -31,7 +31,8 @@ Array = NDArray[np.float64]
 
 _BEYOND = 25.0  # how far the logarithms of the other parameters may go while one is held
 _FLAT = 1e-11  # nats a prefix: curvature, on a relative scale, below which a parameter makes no difference
-_PROFILED = 1e-3  # relative step that is left to the efficient score, whose error is its square
+_PROFILED = 1e-3  # relative step of the others that is left to the efficient score, whose error is its square
+_PROFILED_MERGED = 1e-7  # the same where a pass over merged prefixes costs little
 _ROUNDING = 1e-13  # nats a prefix
 _NOTHING_LEFT = 1e-12  # nats a prefix that a step of the others is to gain
 _MOST_STEPS = 60
@@ -108,6 +109,7 @@ class ProfileScore:
         self.family, self.prefixes, self.target = family, prefixes, target
         self.merged_chains = merged_chains if family.counts_only else None
         self.blocks = prefixes.blocks if self.merged_chains is None else merged
+        self.profiled = _PROFILED if self.merged_chains is None else _PROFILED_MERGED
         self.used = prefixes.number > 0
         self.number = float(prefixes.number.sum())
         self.n_chains = int(self.used.sum())
@@ -144,7 +146,7 @@ class ProfileScore:
                 step = np.clip(y + step, self.lower, self.upper) - y
                 longest = float((np.abs(step[free]) / size).max())
             expected = float(found[1] @ step)
-            if not len(free) or longest <= _PROFILED or abs(expected) <= _NOTHING_LEFT * self.number:
+            if not len(free) or longest <= self.profiled or abs(expected) <= _NOTHING_LEFT * self.number:
                 return self._studentised(y, free, found)
             length = 1.0
             while True:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import xlogy
 
 from icl_estimators.pseudo_counts.families.rules import Family, Kind, Parameter, Weights
@@ -38,11 +40,8 @@ NEAR_EDGE = 10.0
 """Beyond it a boundary is tried."""
 
 _MOST_STEPS = 100
-_SHORTEST = 1e-9  # share of a step below which there is no way down
-_POLISH = 1e-4  # steps that are shorter are Newton's last
-_MOST_POLISHED = 4
-_CONVERGED = 1e-10
-_NOTHING_LEFT = 1e-18  # nats a prefix that a step was to gain
+_LAST_STEP = 1e-6  # steps that are shorter are the last: what they leave is their square
+_FLAT = 1e-14  # gradient, in nats a prefix
 _LONGEST_STEP = 3.0
 _SATURATED = 40.0  # e^−40 of the largest weight is nothing; frequencies differ by 1/n_v at least
 _SAME = 1e-12  # nats a prefix: an exact boundary wins if it is no worse by more
@@ -258,37 +257,44 @@ class _Objective:
 
 
 def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
-    at = start
-    value, gradient, hessian = objective(at)
-    if not np.isfinite(value):
-        return FamilyMinimum(at, np.inf)
-    polished = 0
-    for _ in range(_MOST_STEPS):
-        x = at.free
-        moving = np.array([index not in at.pinned for index in range(len(x))])
-        moving &= ~((x <= objective.lower) & (gradient > 0)) & ~((x >= objective.upper) & (gradient < 0))
-        if not moving.any():
-            break
-        step = np.zeros_like(x)
-        step[moving] = newton_step(gradient[moving], hessian[np.ix_(moving, moving)])
-        expected, longest, length = float(gradient @ step), float(np.abs(step).max()), 1.0
-        if longest < _CONVERGED or polished == _MOST_POLISHED:
-            break
-        while True:
-            trial = Coordinates(np.clip(x + length * step, objective.lower, objective.upper), at.pinned)
-            found = objective(trial)
-            # Near the minimum the value cannot show what a step gains: rounding is larger.
-            polishes = longest < _POLISH
-            if polishes or found[0] <= value + 1e-4 * length * expected:
-                break
-            length *= 0.5
-            if length < _SHORTEST:
-                return FamilyMinimum(at, value)
-        polished += polishes
-        at, (value, gradient, hessian) = trial, found
-        if -expected < _NOTHING_LEFT * objective.number:
-            break
-    return FamilyMinimum(at, value)
+    """Go down from one start, within bounds, by scipy's trust region with exact subproblems."""
+    moving = np.array([index not in start.pinned for index in range(len(start.free))])
+    lower, upper = objective.lower[moving], objective.upper[moving]
+    seen: dict[bytes, tuple[float, Array, Array]] = {}
+
+    def at(x: Array) -> Coordinates:
+        free = start.free.copy()
+        free[moving] = np.clip(x, lower, upper)
+        return Coordinates(free, start.pinned)
+
+    def found(x: Array) -> tuple[float, Array, Array]:
+        """Return value, gradient and Hessian, a prefix; beyond a bound nothing changes."""
+        if x.tobytes() not in seen:
+            value, gradient, hessian = objective(at(x))
+            inside = (x >= lower) & (x <= upper)
+            curvature = hessian[np.ix_(moving, moving)] * np.outer(inside, inside)
+            seen[x.tobytes()] = tuple(y / objective.number for y in (value, gradient[moving] * inside, curvature))
+        return seen[x.tobytes()]
+
+    last = start.free[moving]
+
+    def value_of(x: Array) -> float:
+        nonlocal last
+        if 0.0 < np.abs(x - last).max() < _LAST_STEP:  # its gain is less than rounding can show
+            last = x
+            raise StopIteration
+        return found(x)[0]
+
+    def gradient_of(x: Array) -> Array:
+        nonlocal last
+        last = x
+        return found(x)[1]
+
+    if np.isfinite(found(last)[0]) and moving.any():
+        options = {"gtol": _FLAT, "max_trust_radius": _LONGEST_STEP, "maxiter": _MOST_STEPS}
+        with suppress(StopIteration):
+            minimize(value_of, last, jac=gradient_of, hess=lambda x: found(x)[2], method="trust-exact", options=options)
+    return FamilyMinimum(at(last), min(value for value, _, _ in seen.values()) * objective.number)
 
 
 def newton_step(gradient: Array, hessian: Array) -> Array:
