@@ -1,59 +1,20 @@
 """Generic statistics on arrays: streaming moments, intervals, bands, paired differences, bias and variance."""
 
-from icl_estimators.inference.bands import (
-    Band,
-    simultaneous_band,
-    sup_t_quantile,
-)
-from icl_estimators.inference.bias_variance import (
-    BiasVariance,
-    KLBiasVariance,
-    bias_variance,
-    kl_bias_variance,
-)
-from icl_estimators.inference.cells import (
-    NEEDS_TWO,
-    Cells,
-    CellTally,
-    visit_probabilities,
-)
-from icl_estimators.inference.checks import (
-    Check,
-    agreement_check,
-    zero_mean_check,
-)
-from icl_estimators.inference.differences import (
-    PairedDifferences,
-    paired_differences,
-    rao_blackwell_factors,
-)
-from icl_estimators.inference.intervals.mean import (
-    Intervals,
-    mean_intervals,
-    moment_notes,
-    required_chains,
-)
-from icl_estimators.inference.intervals.proportion import (
-    proportion_intervals,
-    wilson_limits,
-)
+from icl_estimators.inference.bands import Band, simultaneous_band, sup_t_quantile
+from icl_estimators.inference.bias_variance import BiasVariance, KLBiasVariance, bias_variance, kl_bias_variance
+from icl_estimators.inference.cells import NEEDS_TWO, Cells, CellTally, visit_probabilities
+from icl_estimators.inference.checks import Check, agreement_check, zero_mean_check
+from icl_estimators.inference.differences import PairedDifferences, paired_differences, rao_blackwell_factors
+from icl_estimators.inference.intervals.mean import Intervals, mean_intervals, moment_notes, required_chains
+from icl_estimators.inference.intervals.proportion import proportion_intervals, wilson_limits
 from icl_estimators.inference.intervals.ratio import (
     MeanRatioMoments,
     RatioMoments,
     mean_ratio_intervals,
     ratio_intervals,
 )
-from icl_estimators.inference.intervals.two_way import (
-    combined_margin,
-    two_way_intervals,
-)
-from icl_estimators.inference.moments import (
-    Moments,
-    PairMoments,
-    chain_values,
-    merge_in_order,
-    with_mean,
-)
+from icl_estimators.inference.intervals.two_way import combined_margin, two_way_intervals
+from icl_estimators.inference.moments import Moments, PairMoments, chain_values, merge_in_order, with_mean
 from icl_estimators.inference.pairwise import (
     IDENTICAL,
     PairComparisons,
@@ -62,11 +23,7 @@ from icl_estimators.inference.pairwise import (
     is_rounding,
     pairs_of_moments,
 )
-from icl_estimators.inference.signed_bias import (
-    BIN_EDGES,
-    EMPTY_BIN,
-    signed_bias_moments,
-)
+from icl_estimators.inference.signed_bias import BIN_EDGES, EMPTY_BIN, signed_bias_moments
 from icl_estimators.inference.training_variance import (
     TrainingVariance,
     squared_bias_intervals,

@@ -1,8 +1,6 @@
 """Effective smoothing: which pseudo-count, or which other smoothing rule, an estimator acts like."""
 
-from icl_estimators.pseudo_counts.bootstrap import (
-    bootstrap_pseudo_counts,
-)
+from icl_estimators.pseudo_counts.bootstrap import bootstrap_pseudo_counts
 from icl_estimators.pseudo_counts.count_statistics import (
     GROUPINGS,
     CountStatistics,
@@ -15,28 +13,11 @@ from icl_estimators.pseudo_counts.count_statistics import (
     prediction_sums,
     unseen_sums,
 )
-from icl_estimators.pseudo_counts.families.fit import (
-    Estimate,
-    FamilyFit,
-    ParameterFit,
-    fit_families,
-)
-from icl_estimators.pseudo_counts.families.rules import (
-    FAMILIES,
-    smoothing_family,
-)
-from icl_estimators.pseudo_counts.fit import (
-    PseudoCount,
-    fit_pseudo_count,
-)
-from icl_estimators.pseudo_counts.paired import (
-    PairedPseudoCountMoments,
-    PseudoCountDifference,
-    pseudo_count_difference,
-)
-from icl_estimators.pseudo_counts.prefixes import (
-    Prefixes,
-)
+from icl_estimators.pseudo_counts.families.fit import Estimate, FamilyFit, ParameterFit, fit_families
+from icl_estimators.pseudo_counts.families.rules import FAMILIES, smoothing_family
+from icl_estimators.pseudo_counts.fit import PseudoCount, fit_pseudo_count
+from icl_estimators.pseudo_counts.paired import PairedPseudoCountMoments, PseudoCountDifference, pseudo_count_difference
+from icl_estimators.pseudo_counts.prefixes import Prefixes
 from icl_estimators.pseudo_counts.streaming import (
     PANEL_VISITS,
     SmoothingMoments,
@@ -44,10 +25,7 @@ from icl_estimators.pseudo_counts.streaming import (
     SmoothingSums,
     merge_halves,
 )
-from icl_estimators.pseudo_counts.training_runs import (
-    SeedSpread,
-    pseudo_count_seeds,
-)
+from icl_estimators.pseudo_counts.training_runs import SeedSpread, pseudo_count_seeds
 
 __all__ = [
     "CountStatistics",

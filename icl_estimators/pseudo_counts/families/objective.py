@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -273,7 +274,8 @@ def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
             value, gradient, hessian = objective(at(x))
             inside = (x >= lower) & (x <= upper)
             curvature = hessian[np.ix_(moving, moving)] * np.outer(inside, inside)
-            seen[x.tobytes()] = tuple(y / objective.number for y in (value, gradient[moving] * inside, curvature))
+            number = objective.number
+            seen[x.tobytes()] = value / number, gradient[moving] * inside / number, curvature / number
         return seen[x.tobytes()]
 
     last = start.free[moving]
@@ -291,7 +293,7 @@ def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
         return found(x)[1]
 
     if np.isfinite(found(last)[0]) and moving.any():
-        options = {"gtol": _FLAT, "max_trust_radius": _LONGEST_STEP, "maxiter": _MOST_STEPS}
+        options: Any = {"gtol": _FLAT, "max_trust_radius": _LONGEST_STEP, "maxiter": _MOST_STEPS}
         with suppress(StopIteration):
             minimize(value_of, last, jac=gradient_of, hess=lambda x: found(x)[2], method="trust-exact", options=options)
     return FamilyMinimum(at(last), min(value for value, _, _ in seen.values()) * objective.number)
