@@ -9,8 +9,9 @@ import numpy as np
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import RatioMoments, ratio_intervals
+from icl_estimators.inference.trees import merged
 from icl_estimators.pseudo_counts import Estimate, FamilyFit, PseudoCount, fit_pseudo_count, pseudo_count_seeds
-from icl_estimators.pseudo_counts.streaming import SmoothingMoments, merge_halves
+from icl_estimators.pseudo_counts.streaming import SmoothingMoments
 
 __all__ = ["prediction_parameter", "smoothing_table"]
 
@@ -53,7 +54,7 @@ def smoothing_table(
     fits: dict[str, dict[tuple[str, int], PseudoCount]] = {}
     for name in study.names:
         fits[name] = {
-            key: fit_pseudo_count(merge_halves(halves), level=study.level, halves=halves)
+            key: fit_pseudo_count(merged(*halves), level=study.level, halves=halves)
             for key, halves in moments[name].halves.items()
         }
         for (by, value), fit in fits[name].items():

@@ -1,6 +1,5 @@
 """Effective smoothing: which pseudo-count, or which other smoothing rule, an estimator acts like."""
 
-from icl_estimators.pseudo_counts.bootstrap import bootstrap_pseudo_counts
 from icl_estimators.pseudo_counts.count_statistics import (
     GROUPINGS,
     CountStatistics,
@@ -23,7 +22,6 @@ from icl_estimators.pseudo_counts.streaming import (
     SmoothingMoments,
     SmoothingPrefixes,
     SmoothingSums,
-    merge_halves,
 )
 from icl_estimators.pseudo_counts.training_runs import SeedSpread, pseudo_count_seeds
 
@@ -47,12 +45,10 @@ __all__ = [
     "SmoothingMoments",
     "SmoothingPrefixes",
     "SmoothingSums",
-    "bootstrap_pseudo_counts",
     "count_statistics",
     "fit_families",
     "fit_pseudo_count",
     "fitted_values",
-    "merge_halves",
     "prediction_sums",
     "pseudo_count_difference",
     "pseudo_count_seeds",

@@ -149,11 +149,6 @@ class PseudoCountMoments:
         """G, the chains with a prefix in the group."""
         return self.moments.count
 
-    @property
-    def n_counts(self) -> int:
-        """C: counts 0 … C − 1 have a coordinate each."""
-        return self.moments.size - len(self.visits) - 1
-
 
 def fitted_values(by: Grouping, length: int, *, every_up_to: int = 100) -> tuple[int, ...]:
     """Return the groups that are fitted: lengths 1 … T, visits 1 … T − 1, or the one group of all (0).

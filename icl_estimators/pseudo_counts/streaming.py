@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.inference import RatioMoments
-from icl_estimators.inference.trees import Summary, merged
+from icl_estimators.inference.trees import Summary
 from icl_estimators.pseudo_counts.count_statistics import (
     CountStatistics,
     Grouping,
@@ -21,7 +21,7 @@ from icl_estimators.pseudo_counts.count_statistics import (
     unseen_sums,
 )
 
-__all__ = ["PANEL_VISITS", "SmoothingMoments", "SmoothingPrefixes", "SmoothingSums", "merge_halves"]
+__all__ = ["PANEL_VISITS", "SmoothingMoments", "SmoothingPrefixes", "SmoothingSums"]
 
 Array = NDArray[np.float64]
 Halves = tuple[PseudoCountMoments | None, PseudoCountMoments | None]
@@ -144,9 +144,3 @@ class SmoothingMoments(Summary):
     halves: dict[tuple[Grouping, int], Halves]
     unseen: RatioMoments
     panels: dict[int, RatioMoments]
-
-
-def merge_halves(halves: Halves) -> PseudoCountMoments | None:
-    """Return the moments of all chains; None where none has such a prefix."""
-    whole: PseudoCountMoments | None = merged(*halves)
-    return whole

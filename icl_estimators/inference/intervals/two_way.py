@@ -55,6 +55,20 @@ class TwoWay:
         total = self.runs + self.chains - self.interaction
         return np.maximum(total, np.maximum(self.runs, self.chains))
 
+    def margin(self, level: float) -> tuple[Array, Array]:
+        """Return the half-width of the mean's interval, and Satterthwaite's degrees of freedom.
+
+        With fewer than :data:`SATTERTHWAITE_FROM` runs each part has a quantile of its own and degrees are NaN.
+        """
+        by_runs, by_chains = self.n_runs - 1.0, max(self.n_chains - 1.0, 1.0)
+        if self.n_runs < SATTERTHWAITE_FROM:
+            chains_alone = np.maximum(self.chains - self.interaction, 0.0)
+            quantile = [t_quantile(0.5 + 0.5 * level, freedom) for freedom in (by_runs, by_chains)]
+            margin = np.sqrt(quantile[0] ** 2 * self.runs + quantile[1] ** 2 * chains_alone)
+            return margin, np.full(np.shape(margin), np.nan)
+        parts = [(self.runs, by_runs), (self.chains, by_chains), (self.interaction, by_runs * by_chains)]
+        return combined_margin(parts, self.variance, level=level)
+
 
 def two_way(runs: Sequence[Moments], average: Moments) -> TwoWay:
     """Estimate the parts of the variance; parameters and errors as for :func:`two_way_intervals`.
@@ -175,24 +189,18 @@ def two_way_intervals(
         why = ONE_RUN if n_runs < 2 else ""
         return Intervals(estimate, nothing, nothing, nothing, n_chains, tuple(note or why for note in reasons))
     parts = two_way(runs, average)
-    variance = parts.variance
     what = f"two-way over {n_runs} training runs and {n_chains:,} chains"
+    margin, degrees = parts.margin(level)
     if n_runs < SATTERTHWAITE_FROM:
-        chains_alone = np.maximum(parts.chains - parts.interaction, 0.0)
-        quantile = (t_quantile(0.5 + 0.5 * level, n_runs - 1), t_quantile(0.5 + 0.5 * level, n_chains - 1))
-        margin = np.sqrt(quantile[0] ** 2 * parts.runs + quantile[1] ** 2 * chains_alone)
         few = f"{n_runs - 1} degree{'s' if n_runs > 2 else ''} of freedom"
         basis = [f"{what}, t with {few} for the runs and {n_chains - 1:,} for the chains"] * average.size
     else:
-        freedom = (n_runs - 1.0, n_chains - 1.0)
-        sources = [(parts.runs, freedom[0]), (parts.chains, freedom[1]), (parts.interaction, freedom[0] * freedom[1])]
-        margin, degrees = combined_margin(sources, variance, level=level)
         basis = [
             f"{what}, t with {df:.3g} degrees of freedom (Satterthwaite)" if np.isfinite(df) else what for df in degrees
         ]
     centre = np.where(np.isfinite(estimate), estimate, np.nan)
     notes = tuple(why or how for why, how in zip(reasons, basis, strict=True))
-    return Intervals(estimate, np.sqrt(variance), centre - margin, centre + margin, n_chains, notes)
+    return Intervals(estimate, np.sqrt(parts.variance), centre - margin, centre + margin, n_chains, notes)
 
 
 def _check_alike(runs: Sequence[Moments], average: Moments) -> None:
