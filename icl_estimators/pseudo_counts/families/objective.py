@@ -293,9 +293,10 @@ def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
         return found(x)[1]
 
     if np.isfinite(found(last)[0]) and moving.any():
-        options: Any = {"gtol": _FLAT, "max_trust_radius": _LONGEST_STEP, "maxiter": _MOST_STEPS}
+        options = {"gtol": _FLAT, "max_trust_radius": _LONGEST_STEP, "maxiter": _MOST_STEPS}
+        solver: Any = {"method": "trust-exact", "hess": lambda x: found(x)[2], "options": options}
         with suppress(StopIteration):
-            minimize(value_of, last, jac=gradient_of, hess=lambda x: found(x)[2], method="trust-exact", options=options)
+            minimize(value_of, last, jac=gradient_of, **solver)
     return FamilyMinimum(at(last), min(value for value, _, _ in seen.values()) * objective.number)
 
 
