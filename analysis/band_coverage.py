@@ -1,4 +1,4 @@
-"""How often simultaneous bands cover, by metric and design → icl_estimators/inference/band_coverage.csv.
+"""How often simultaneous bands cover, by metric and design → icl_estimators/band_coverage.csv.
 
 ``python -m analysis.band_coverage``, about a quarter of an hour on one core. A large population of chains (K = 3,
 α = 1, uniform start) is drawn once. Each study is a random subset of it, and its band covers if it holds the
@@ -32,7 +32,7 @@ __all__ = ["TARGET", "coverage", "main", "populations"]
 
 Array = NDArray[np.float64]
 
-TARGET = Path(__file__).resolve().parents[1] / "icl_estimators" / "inference" / "band_coverage.csv"
+TARGET = Path(__file__).resolve().parents[1] / "icl_estimators" / "band_coverage.csv"
 ESTIMATORS = {1: ("add-one", "transformer"), 64: ("add-one",)}
 """By sequences of each chain; a trained model on many sequences is slow."""
 LENGTHS = (6, 25, 100)

@@ -34,7 +34,7 @@ class Code(Enum):
     FIRST_SEQUENCE = "the first sequence of each chain"
     ONE_SEQUENCE_EACH = "{chains:,} chains, one sequence of each"
     ONE_TRAINING_RUN = "one training run: it cannot show how training runs vary"
-    ONE_CHECKPOINT = "one checkpoint: training variance needs two or more"
+    ONE_CHECKPOINT = "one training run: training variance needs two or more"
     TWO_TRAINING_RUNS = "two training runs give one difference: it takes three to see how such differences vary"
     TRAINING_RUNS = "{runs} training runs"
     WITH_T_OF_RUNS = "{basis}, t with {freedom:.3g} degrees of freedom"

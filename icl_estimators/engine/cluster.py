@@ -114,7 +114,7 @@ class Cluster:
         future: Future[Result] = self._executor.submit(_on_worker, work, self._package, task)
         return future
 
-    def is_loss(self, error: BaseException) -> bool:
+    def worker_lost(self, error: BaseException) -> bool:
         """A task whose worker was lost goes to another by itself; this one took several with it."""
         return False
 

@@ -64,7 +64,7 @@ class Crew(Protocol):
         """Begin ``work(shared, task)``."""
         ...
 
-    def is_loss(self, error: BaseException) -> bool:
+    def worker_lost(self, error: BaseException) -> bool:
         """Say whether an error means that workers were lost, rather than that the task failed."""
         ...
 
@@ -142,12 +142,12 @@ def in_order(
                 raise error
             failures[index] += 1
             todo.appendleft(index)
-            if crew.is_loss(error):
+            if crew.worker_lost(error):
                 lost = True
                 crew.explain()
             if failures[index] >= ATTEMPTS:
                 raise _failed_for_good(tasks[index], error) from error
-            if not crew.is_loss(error):
+            if not crew.worker_lost(error):
                 notice(f"{_spelled(tasks[index])} failed ({_what(error)}); trying again")
         if lost:
             for future, index in pending.items():
@@ -205,7 +205,7 @@ class InProcess:
             future.set_exception(error)
         return future
 
-    def is_loss(self, error: BaseException) -> bool:
+    def worker_lost(self, error: BaseException) -> bool:
         """No worker can be lost."""
         return False
 
@@ -262,7 +262,7 @@ class Processes:
         with deaf_children():
             return self._pool.submit(_in_worker, work, task)
 
-    def is_loss(self, error: BaseException) -> bool:
+    def worker_lost(self, error: BaseException) -> bool:
         """A process that ends abruptly breaks its whole pool."""
         return isinstance(error, BrokenExecutor)
 

@@ -25,8 +25,8 @@ from icl_estimators.notes import Code, Note, join
 from icl_estimators.pseudo_counts import (
     CountStatistics,
     Grouping,
-    Laws,
     PairedPseudoCountMoments,
+    Predictions,
     PrefixGroups,
     PseudoCount,
     fit_pseudo_count,
@@ -129,8 +129,8 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
         runs, regrets = [], []
         for rule in changed:
             predictions = predict(rule, tokens, chains, study.sequences_per_chain)
-            laws = Laws.of(predictions)
-            runs.append({(by, v): s for by, found in groups.items() for v, s in found.statistics(laws).items()})
+            normalised = Predictions.of(predictions)
+            runs.append({(by, v): s for by, found in groups.items() for v, s in found.statistics(normalised).items()})
             if bayes is not None:
                 regrets.append(kl_divergence(bayes.reshape(shape), predictions))
         pooled = {key: CountStatistics.average([run[key] for run in runs]) for key in runs[0]}

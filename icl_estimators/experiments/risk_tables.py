@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
+from icl_estimators.band_coverage import band_note
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.decomposition import DecompositionMoments
 from icl_estimators.experiments.risk import RiskMoments
@@ -17,7 +18,6 @@ from icl_estimators.inference import (
     BIN_EDGES,
     Intervals,
     Moments,
-    band_note,
     mean_intervals,
     mean_ratio_intervals,
     paired_differences,

@@ -9,10 +9,11 @@ import numpy as np
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import RatioMoments, ratio_intervals
+from icl_estimators.inference.trees import merged
 from icl_estimators.notes import Code, Note, join
 from icl_estimators.pseudo_counts import Estimate, FamilyFit, PseudoCount, fit_pseudo_count, pseudo_count_seeds
 from icl_estimators.pseudo_counts.fit import FEW_CHAINS
-from icl_estimators.pseudo_counts.streaming import SmoothingMoments, merge_halves
+from icl_estimators.pseudo_counts.streaming import SmoothingMoments
 from icl_estimators.row_names import prediction_at_count
 
 __all__ = ["few_chains", "smoothing_table"]
@@ -28,7 +29,7 @@ def few_chains(moments: Mapping[str, SmoothingMoments]) -> dict[str, list[int]]:
     first = next(iter(moments.values()))
     few: dict[str, list[int]] = {}
     for (by, value), halves in first.halves.items():
-        whole = merge_halves(halves)
+        whole = merged(*halves)
         if whole is None or whole.n_chains < FEW_CHAINS:
             few.setdefault(by, []).append(value)
     return few
@@ -52,7 +53,7 @@ def smoothing_table(
     fits: dict[str, dict[tuple[str, int], PseudoCount]] = {}
     for name in study.names:
         fits[name] = {
-            key: fit_pseudo_count(merge_halves(halves), level=study.level, halves=halves)
+            key: fit_pseudo_count(merged(*halves), level=study.level, halves=halves)
             for key, halves in moments[name].halves.items()
         }
         for (by, value), fit in fits[name].items():

@@ -1,66 +1,20 @@
 """Generic statistics on arrays: streaming moments, intervals, bands, paired differences, bias and variance."""
 
-from icl_estimators.inference.band_coverage import (
-    MeasuredCoverage,
-    band_note,
-    measured_coverage,
-)
-from icl_estimators.inference.bands import (
-    Band,
-    simultaneous_band,
-    sup_t_quantile,
-)
-from icl_estimators.inference.bias_variance import (
-    BiasVariance,
-    bias_variance,
-)
-from icl_estimators.inference.cells import (
-    Cells,
-    CellTally,
-)
-from icl_estimators.inference.checks import (
-    Check,
-    agreement_check,
-    zero_mean_check,
-)
-from icl_estimators.inference.differences import (
-    PairedDifferences,
-    paired_differences,
-    rao_blackwell_factors,
-)
-from icl_estimators.inference.intervals.mean import (
-    Intervals,
-    mean_intervals,
-    moment_notes,
-    required_chains,
-)
-from icl_estimators.inference.intervals.mean_ratio import (
-    MeanRatioMoments,
-    mean_ratio_intervals,
-)
-from icl_estimators.inference.intervals.proportion import (
-    proportion_intervals,
-    wilson_limits,
-)
+from icl_estimators.inference.bands import Band, simultaneous_band, sup_t_quantile
+from icl_estimators.inference.bias_variance import BiasVariance, KLBiasVariance, bias_variance, kl_bias_variance
+from icl_estimators.inference.cells import Cells, CellTally
+from icl_estimators.inference.checks import Check, agreement_check, zero_mean_check
+from icl_estimators.inference.differences import PairedDifferences, paired_differences, rao_blackwell_factors
+from icl_estimators.inference.intervals.mean import Intervals, mean_intervals, moment_notes, required_chains
+from icl_estimators.inference.intervals.proportion import proportion_intervals, wilson_limits
 from icl_estimators.inference.intervals.ratio import (
+    MeanRatioMoments,
     RatioMoments,
+    mean_ratio_intervals,
     ratio_intervals,
 )
-from icl_estimators.inference.intervals.two_way import (
-    combined_margin,
-    two_way_intervals,
-)
-from icl_estimators.inference.kl_bias_variance import (
-    KLBiasVariance,
-    kl_bias_variance,
-)
-from icl_estimators.inference.moments import (
-    Moments,
-    PairMoments,
-    chain_values,
-    merge_in_order,
-    with_mean,
-)
+from icl_estimators.inference.intervals.two_way import combined_margin, two_way_intervals
+from icl_estimators.inference.moments import Moments, PairMoments, chain_values, merge_in_order, with_mean
 from icl_estimators.inference.pairwise import (
     PairComparisons,
     PairwiseMoments,
@@ -68,16 +22,11 @@ from icl_estimators.inference.pairwise import (
     is_rounding,
     pairs_of_moments,
 )
-from icl_estimators.inference.signed_bias import (
-    BIN_EDGES,
-    signed_bias_moments,
-)
+from icl_estimators.inference.signed_bias import BIN_EDGES, signed_bias_moments
 from icl_estimators.inference.training_variance import (
     TrainingVariance,
-    training_variance,
-)
-from icl_estimators.inference.training_variance_intervals import (
     squared_bias_intervals,
+    training_variance,
     training_variance_intervals,
 )
 
@@ -91,7 +40,6 @@ __all__ = [
     "Intervals",
     "KLBiasVariance",
     "MeanRatioMoments",
-    "MeasuredCoverage",
     "Moments",
     "PairComparisons",
     "PairMoments",
@@ -100,7 +48,6 @@ __all__ = [
     "RatioMoments",
     "TrainingVariance",
     "agreement_check",
-    "band_note",
     "bias_variance",
     "chain_values",
     "combined_margin",
@@ -109,7 +56,6 @@ __all__ = [
     "kl_bias_variance",
     "mean_intervals",
     "mean_ratio_intervals",
-    "measured_coverage",
     "merge_in_order",
     "moment_notes",
     "paired_differences",

@@ -4,7 +4,7 @@ from icl_estimators.pseudo_counts.count_statistics import (
     GROUPINGS,
     CountStatistics,
     Grouping,
-    Laws,
+    Predictions,
     PrefixGroups,
     PseudoCountMoments,
     count_statistics,
@@ -12,43 +12,18 @@ from icl_estimators.pseudo_counts.count_statistics import (
     prediction_sums,
     unseen_sums,
 )
-from icl_estimators.pseudo_counts.families.fit import (
-    Estimate,
-    FamilyFit,
-    ParameterFit,
-    fit_families,
-)
-from icl_estimators.pseudo_counts.families.rules import (
-    FAMILIES,
-    smoothing_family,
-)
-from icl_estimators.pseudo_counts.fit import (
-    PseudoCount,
-    fit_pseudo_count,
-)
-from icl_estimators.pseudo_counts.paired import (
-    PairedPseudoCountMoments,
-    PseudoCountDifference,
-    pseudo_count_difference,
-)
-from icl_estimators.pseudo_counts.prefixes import (
-    Prefixes,
-)
-from icl_estimators.pseudo_counts.readout_floor import (
-    ReadoutFloor,
-    readout_floor,
-)
+from icl_estimators.pseudo_counts.families.fit import Estimate, FamilyFit, ParameterFit, fit_families
+from icl_estimators.pseudo_counts.families.rules import FAMILIES, smoothing_family
+from icl_estimators.pseudo_counts.fit import PseudoCount, fit_pseudo_count
+from icl_estimators.pseudo_counts.paired import PairedPseudoCountMoments, PseudoCountDifference, pseudo_count_difference
+from icl_estimators.pseudo_counts.prefixes import Prefixes
 from icl_estimators.pseudo_counts.streaming import (
     PANEL_VISITS,
     SmoothingMoments,
     SmoothingPrefixes,
     SmoothingSums,
-    merge_halves,
 )
-from icl_estimators.pseudo_counts.training_runs import (
-    SeedSpread,
-    pseudo_count_seeds,
-)
+from icl_estimators.pseudo_counts.training_runs import SeedSpread, pseudo_count_seeds
 
 __all__ = [
     "CountStatistics",
@@ -57,7 +32,7 @@ __all__ = [
     "FamilyFit",
     "GROUPINGS",
     "Grouping",
-    "Laws",
+    "Predictions",
     "PANEL_VISITS",
     "PairedPseudoCountMoments",
     "ParameterFit",
@@ -66,7 +41,6 @@ __all__ = [
     "PseudoCount",
     "PseudoCountDifference",
     "PseudoCountMoments",
-    "ReadoutFloor",
     "SeedSpread",
     "SmoothingMoments",
     "SmoothingPrefixes",
@@ -75,11 +49,9 @@ __all__ = [
     "fit_families",
     "fit_pseudo_count",
     "fitted_values",
-    "merge_halves",
     "prediction_sums",
     "pseudo_count_difference",
     "pseudo_count_seeds",
-    "readout_floor",
     "smoothing_family",
     "unseen_sums",
 ]

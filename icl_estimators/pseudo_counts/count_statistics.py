@@ -27,7 +27,7 @@ __all__ = [
     "GROUPINGS",
     "CountStatistics",
     "Grouping",
-    "Laws",
+    "Predictions",
     "PrefixGroups",
     "PseudoCountMoments",
     "count_statistics",
@@ -55,7 +55,7 @@ class CountStatistics:
         ``[g, c]`` is Σ p̂_w over prefixes and states with n_vw = c.
     prefixes : ndarray of float64, shape (R, V)
         ``[g, j]`` is the number of prefixes with n_v = ``visits[j]``.
-    information : ndarray of float64, shape (R,)
+    negative_entropy : ndarray of float64, shape (R,)
         Σ Σ_w p̂_w log p̂_w, in nats.
     visits : ndarray of int64, shape (V,)
         Increasing, at least 1.
@@ -65,14 +65,14 @@ class CountStatistics:
 
     mass: Array
     prefixes: Array
-    information: Array
+    negative_entropy: Array
     visits: NDArray[np.int64]
     n_states: int
 
     @property
     def rows(self) -> Array:
         """Everything side by side, shape (R, C + V + 1)."""
-        return np.concatenate([self.mass, self.prefixes, self.information[:, None]], axis=1)
+        return np.concatenate([self.mass, self.prefixes, self.negative_entropy[:, None]], axis=1)
 
     @staticmethod
     def average(runs: Sequence[CountStatistics]) -> CountStatistics:
@@ -92,7 +92,7 @@ class CountStatistics:
         return CountStatistics(
             np.mean([run.mass for run in runs], axis=0),
             first.prefixes,
-            np.mean([run.information for run in runs], axis=0),
+            np.mean([run.negative_entropy for run in runs], axis=0),
             first.visits,
             first.n_states,
         )
@@ -149,11 +149,6 @@ class PseudoCountMoments:
         """G, the chains with a prefix in the group."""
         return self.moments.count
 
-    @property
-    def n_counts(self) -> int:
-        """C: counts 0 … C − 1 have a coordinate each."""
-        return self.moments.size - len(self.visits) - 1
-
 
 def fitted_values(by: Grouping, length: int, *, every_up_to: int = 100) -> tuple[int, ...]:
     """Return the groups that are fitted: lengths 1 … T, visits 1 … T − 1, or the one group of all (0).
@@ -196,22 +191,22 @@ def fitted_values(by: Grouping, length: int, *, every_up_to: int = 100) -> tuple
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Laws:
-    """Predictions that sum to 1, with their information.
+class Predictions:
+    """Predictions that sum to 1, with their negative entropy.
 
     Attributes
     ----------
     values : ndarray of float64, shape (R, S, T, K)
         p̂ after each prefix of S sequences of each of R chains.
-    information : ndarray of float64, shape (R, S, T)
+    negative_entropy : ndarray of float64, shape (R, S, T)
         Σ_w p̂_w log p̂_w in nats.
     """
 
     values: Array
-    information: Array
+    negative_entropy: Array
 
     @classmethod
-    def of(cls, predictions: Array) -> Laws:
+    def of(cls, predictions: Array) -> Predictions:
         """Normalise predictions, whose rows may be off by rounding.
 
         Raises
@@ -279,13 +274,13 @@ class PrefixGroups:
         self._spans, self._mass_ends = spans, mass_ends
         starts = (mass_ends - widths)[member] + chain * mass_ends[-1]
         self._mass_index = (starts[:, None] + counts.reshape(-1, k)[self._rows]).ravel()
-        self._information_index = member + chain * len(self.values)
+        self._entropy_index = member + chain * len(self.values)
         first_visits = np.array([span[0] for span in spans])
         column = (span_ends - [len(span) for span in spans])[member] + n_visits - first_visits[member]
         prefixes = np.bincount(column + chain * span_ends[-1], minlength=n_chains * span_ends[-1])
         self._prefixes = np.split(prefixes.reshape(n_chains, -1).astype(np.float64), span_ends[:-1], axis=1)
 
-    def statistics(self, laws: Laws) -> dict[int, CountStatistics]:
+    def statistics(self, predictions: Predictions) -> dict[int, CountStatistics]:
         """Sum predictions by count, chain by chain, for each group.
 
         Raises
@@ -293,22 +288,23 @@ class PrefixGroups:
         InputError
             If the predictions are not of the same prefixes.
         """
-        if laws.values.shape != self._shape:
+        if predictions.values.shape != self._shape:
             raise InputError(
-                f"predictions and counts must both have shape (R, S, T, K), not {laws.values.shape} and {self._shape}"
+                f"predictions and counts must both have shape (R, S, T, K), not {predictions.values.shape} and "
+                f"{self._shape}"
             )
         if not self.values:
             return {}
         n_chains, k, size = self._shape[0], self._shape[-1], int(self._mass_ends[-1])
-        weights = laws.values.reshape(-1, k)[self._rows].ravel()
+        weights = predictions.values.reshape(-1, k)[self._rows].ravel()
         mass = np.bincount(self._mass_index, weights, n_chains * size).reshape(n_chains, size)
         of_groups = np.bincount(
-            self._information_index, laws.information.ravel()[self._rows], n_chains * len(self.values)
+            self._entropy_index, predictions.negative_entropy.ravel()[self._rows], n_chains * len(self.values)
         )
-        information = np.asarray(of_groups.reshape(n_chains, -1).T, dtype=np.float64)
+        negative_entropy = np.asarray(of_groups.reshape(n_chains, -1).T, dtype=np.float64)
         masses = np.split(np.asarray(mass, dtype=np.float64), self._mass_ends[:-1], axis=1)
         return {
-            value: CountStatistics(masses[i], self._prefixes[i], information[i], self._spans[i], k)
+            value: CountStatistics(masses[i], self._prefixes[i], negative_entropy[i], self._spans[i], k)
             for i, value in enumerate(self.values)
         }
 
@@ -341,15 +337,15 @@ def count_statistics(
     >>> found.mass.tolist(), found.prefixes.tolist()
     ([[0.5, 0.5, 0.0]], [[1.0, 0.0]])
     """
-    return PrefixGroups(counts, by, values).statistics(Laws.of(predictions))
+    return PrefixGroups(counts, by, values).statistics(Predictions.of(predictions))
 
 
-def unseen_sums(laws: Laws, counts: NDArray[np.int32]) -> tuple[Array, Array]:
+def unseen_sums(predictions: Predictions, counts: NDArray[np.int32]) -> tuple[Array, Array]:
     """Sum KL(p̂ ‖ uniform) over prefixes with n_v = 0, which say nothing about α.
 
     Parameters
     ----------
-    laws : Laws
+    predictions : Predictions
     counts : ndarray of int, shape (R, S, T, K)
         n_vw.
 
@@ -361,21 +357,21 @@ def unseen_sums(laws: Laws, counts: NDArray[np.int32]) -> tuple[Array, Array]:
     Examples
     --------
     >>> counts = np.zeros((2, 1, 1, 2), dtype=np.int32)
-    >>> [part.tolist() for part in unseen_sums(Laws.of(np.full(counts.shape, 0.5)), counts)]
+    >>> [part.tolist() for part in unseen_sums(Predictions.of(np.full(counts.shape, 0.5)), counts)]
     [[0.0, 0.0], [1.0, 1.0]]
     """
     unseen = counts.sum(axis=-1) == 0
-    kl = laws.information + np.log(counts.shape[-1])
+    kl = predictions.negative_entropy + np.log(counts.shape[-1])
     kl = np.where(kl > 8 * np.finfo(np.float64).eps, kl, 0.0)  # rounding, on either side of 0, where p̂ is uniform
     return np.where(unseen, kl, 0.0).sum(axis=(1, 2)), unseen.sum(axis=(1, 2), dtype=np.float64)
 
 
-def prediction_sums(laws: Laws, counts: NDArray[np.int32], visits: int) -> tuple[Array, Array]:
+def prediction_sums(predictions: Predictions, counts: NDArray[np.int32], visits: int) -> tuple[Array, Array]:
     """Sum p̂_w by n_vw = c, at one number of visits.
 
     Parameters
     ----------
-    laws : Laws
+    predictions : Predictions
     counts : ndarray of int, shape (R, S, T, K)
         n_vw.
     visits : int
@@ -394,7 +390,7 @@ def prediction_sums(laws: Laws, counts: NDArray[np.int32], visits: int) -> tuple
     Examples
     --------
     >>> counts = np.array([[[[0, 0], [0, 0], [0, 1]]]])
-    >>> [part.tolist() for part in prediction_sums(Laws.of(np.full(counts.shape, 0.5)), counts, 1)]
+    >>> [part.tolist() for part in prediction_sums(Predictions.of(np.full(counts.shape, 0.5)), counts, 1)]
     [[[0.5, 0.5]], [[1.0, 1.0]]]
     """
     visits = positive_int(visits, "visits")
@@ -403,6 +399,6 @@ def prediction_sums(laws: Laws, counts: NDArray[np.int32], visits: int) -> tuple
     chain = np.broadcast_to(np.arange(n_chains)[:, None, None], keep.shape)[keep]
     index = (chain[:, None] * (visits + 1) + counts[keep]).ravel()
     size = n_chains * (visits + 1)
-    total = np.bincount(index, weights=laws.values[keep].ravel(), minlength=size)
+    total = np.bincount(index, weights=predictions.values[keep].ravel(), minlength=size)
     number = np.bincount(index, minlength=size).astype(np.float64)
     return np.asarray(total.reshape(n_chains, -1), np.float64), number.reshape(n_chains, -1)

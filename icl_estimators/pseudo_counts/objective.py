@@ -57,7 +57,7 @@ class AddConstantObjective:
     Attributes
     ----------
     sums : ndarray of float64, shape (D,)
-        W_0 … W_{C−1}, then N, then the information I: one row of
+        W_0 … W_{C−1}, then N, then the negative entropy I: one row of
         :attr:`~icl_estimators.pseudo_counts.count_statistics.CountStatistics.rows`, or a sum of such rows.
     visits : ndarray of int64, shape (V,)
         The n of each N_n.
@@ -154,8 +154,8 @@ class AddConstantObjective:
             return float(np.exp(low))
         return float(np.exp(brentq(self.score, low, high, xtol=1e-13, rtol=1e-14)))
 
-    def _sides(self, of_counts: Array, of_visits: Array, level: float, information: float) -> Array:
-        last = np.full((*of_counts.shape[:-1], 1), information)
+    def _sides(self, of_counts: Array, of_visits: Array, level: float, negative_entropy: float) -> Array:
+        last = np.full((*of_counts.shape[:-1], 1), negative_entropy)
         return np.concatenate([-of_counts, level + of_visits, last], axis=-1)
 
 

@@ -79,7 +79,7 @@ class Prefixes:
     ----------
     blocks : tuple of PrefixBlock
         In chain order.
-    number, information : ndarray of float64, shape (G,)
+    number, negative_entropy : ndarray of float64, shape (G,)
         Prefixes of each chain, and their Σ Σ_w p̂_w log p̂_w in nats.
     n_states : int
         K.
@@ -87,7 +87,7 @@ class Prefixes:
 
     blocks: tuple[PrefixBlock, ...]
     number: Array
-    information: Array
+    negative_entropy: Array
     n_states: int
 
     @classmethod
@@ -123,12 +123,12 @@ class Prefixes:
         kept = counts.sum(axis=-1) > 0
         chain = np.broadcast_to(np.arange(n_chains, dtype=np.int32)[:, None, None], kept.shape)[kept]
         mean = np.zeros((k, len(chain)))
-        information = np.zeros(n_chains)
+        negative_entropy = np.zeros(n_chains)
         for run in predictions:
             p = run[kept].T
             p = p / p.sum(axis=0)
             mean += p / len(predictions)
-            information += np.bincount(chain, xlogy(p, p).sum(axis=0), n_chains) / len(predictions)
+            negative_entropy += np.bincount(chain, xlogy(p, p).sum(axis=0), n_chains) / len(predictions)
         block = PrefixBlock(
             mean,
             np.ascontiguousarray(counts[kept].T, dtype=np.int16),
@@ -138,7 +138,7 @@ class Prefixes:
             kept.reshape(-1, length),
             chain,
         )
-        return cls((block,), np.bincount(chain, minlength=n_chains).astype(np.float64), information, k)
+        return cls((block,), np.bincount(chain, minlength=n_chains).astype(np.float64), negative_entropy, k)
 
     @property
     def n_chains(self) -> int:
@@ -167,7 +167,7 @@ class Prefixes:
         return Prefixes(
             tuple(blocks),
             np.concatenate([part.number for part in parts]),
-            np.concatenate([part.information for part in parts]),
+            np.concatenate([part.negative_entropy for part in parts]),
             parts[0].n_states,
         )
 
@@ -220,7 +220,7 @@ def _key(block: PrefixBlock, base: int) -> NDArray[np.int64]:
     return key
 
 
-def decayed_counts(tokens: NDArray[np.int16], n_states: int, decay: float) -> tuple[Array, Array, Array]:
+def decayed_counts(tokens: NDArray[np.int16], n_states: int, decay: float) -> Array:
     """Count transitions out of the current token with weight decay^age, and differentiate.
 
     Parameters
@@ -233,9 +233,9 @@ def decayed_counts(tokens: NDArray[np.int16], n_states: int, decay: float) -> tu
 
     Returns
     -------
-    counts, first, second : ndarray of float64, each of shape (N, T, K)
+    ndarray of float64, shape (3, N, T, K)
         Σ d^age over the transitions v → w of the prefix, v its last token, and its derivatives with respect to log d,
-        Σ age·d^age and Σ age²·d^age.
+        Σ age·d^age and Σ age²·d^age. In memory states come first.
 
     Examples
     --------
@@ -244,15 +244,14 @@ def decayed_counts(tokens: NDArray[np.int16], n_states: int, decay: float) -> tu
     """
     n_sequences, length = tokens.shape
     by_time = np.ascontiguousarray(tokens.T).astype(np.intp)
-    rows = np.arange(n_sequences) * n_states
-    sums = np.zeros((3, n_sequences * n_states, n_states))  # by (sequence, v), of what the last token may become
-    out = np.zeros((3, length, n_sequences, n_states))
+    columns = np.arange(n_sequences)
+    sums = np.zeros((3, n_states, n_states * n_sequences))  # by w and (v, sequence), of what the last token may become
+    out = np.zeros((3, n_states, length, n_sequences))
     for t in range(1, length):
         zeroth, linear, square = sums
         square += 2.0 * linear + zeroth  # one more step of age: (a + 1)² = a² + 2a + 1
         linear += zeroth
         sums *= decay
-        sums[0, rows + by_time[t - 1], by_time[t]] += 1.0
-        out[:, t] = sums[:, rows + by_time[t]]
-    zeroth, linear, square = out.transpose(0, 2, 1, 3)
-    return zeroth, linear, square
+        zeroth[by_time[t], by_time[t - 1] * n_sequences + columns] += 1.0
+        out[:, :, t] = sums.take(by_time[t] * n_sequences + columns, axis=2)
+    return out.transpose(0, 3, 2, 1)

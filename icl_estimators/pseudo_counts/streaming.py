@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.inference import RatioMoments
-from icl_estimators.inference.trees import Summary, merged
+from icl_estimators.inference.trees import Summary
 from icl_estimators.pseudo_counts.count_statistics import (
     CountStatistics,
     Grouping,
-    Laws,
+    Predictions,
     PrefixGroups,
     PseudoCountMoments,
     fitted_values,
@@ -21,12 +21,10 @@ from icl_estimators.pseudo_counts.count_statistics import (
     unseen_sums,
 )
 
-__all__ = ["PANEL_VISITS", "SmoothingMoments", "SmoothingPrefixes", "SmoothingSums", "merge_halves"]
+__all__ = ["PANEL_VISITS", "SmoothingMoments", "SmoothingPrefixes", "SmoothingSums"]
 
 Array = NDArray[np.float64]
 Halves = tuple[PseudoCountMoments | None, PseudoCountMoments | None]
-
-_PART_FIELDS = 7
 
 PANEL_VISITS = (1, 2, 5, 10, 20, 40)
 """Visits at which predictions are kept by count, for a look at the curve itself."""
@@ -117,15 +115,15 @@ class SmoothingPrefixes:
 
     def sums(self, predictions: Array) -> SmoothingSums:
         """Sum one estimator's predictions, shape (R, S, T, K)."""
-        laws = Laws.of(predictions)
+        normalised = Predictions.of(predictions)
         return SmoothingSums(
             {
                 (by, value): found
                 for by, groups in self._groups.items()
-                for value, found in groups.statistics(laws).items()
+                for value, found in groups.statistics(normalised).items()
             },
-            unseen_sums(laws, self._counts),
-            {visits: prediction_sums(laws, self._counts, visits) for visits in self._panels},
+            unseen_sums(normalised, self._counts),
+            {visits: prediction_sums(normalised, self._counts, visits) for visits in self._panels},
         )
 
 
@@ -146,9 +144,3 @@ class SmoothingMoments(Summary):
     halves: dict[tuple[Grouping, int], Halves]
     unseen: RatioMoments
     panels: dict[int, RatioMoments]
-
-
-def merge_halves(halves: Halves) -> PseudoCountMoments | None:
-    """Return the moments of all chains; None where none has such a prefix."""
-    whole: PseudoCountMoments | None = merged(*halves)
-    return whole

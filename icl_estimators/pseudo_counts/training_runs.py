@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import chdtri
 
-from icl_estimators.inference.intervals.mean import t_quantile
-from icl_estimators.inference.intervals.two_way import SATTERTHWAITE_FROM, combined_margin
+from icl_estimators.inference.intervals.two_way import TwoWay
 from icl_estimators.notes import Code, Note
 from icl_estimators.pseudo_counts.fit import PseudoCount
 from icl_estimators.validation import InputError, probability_level
@@ -90,8 +88,12 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
         return SeedSpread(*(np.nan,) * 8, note=note)
     logs = np.log(alphas)
     centre, sd = float(logs.mean()), float(logs.std(ddof=1))
-    se_log = float(np.sqrt(sd**2 / n_runs + pooled.se_log**2))
-    margin, basis = _margin(sd**2 / n_runs, pooled, n_runs, level)
+    parts = TwoWay(np.asarray(sd**2 / n_runs), np.asarray(pooled.se_log**2), np.zeros(()), n_runs, pooled.n_chains)
+    se_log = float(np.sqrt(parts.variance))
+    margin, degrees = map(float, parts.margin(level))
+    basis = Note(Code.TRAINING_RUNS, runs=n_runs)
+    if np.isfinite(degrees):
+        basis = Note(Code.WITH_T_OF_RUNS, basis=basis, freedom=degrees)
     tail = 0.5 * (1.0 - level)
     freedom = n_runs - 1
     low, high = (sd * float(np.sqrt(freedom / chdtri(freedom, share))) for share in (tail, 1.0 - tail))
@@ -107,16 +109,3 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
         high,
         basis,
     )
-
-
-def _margin(runs: float, pooled: PseudoCount, n_runs: int, level: float) -> tuple[float, str]:
-    """Return the half-width of the interval of log α, and what it rests on."""
-    chains, freedom = pooled.se_log**2, max(pooled.n_chains - 1, 1)
-    basis = Note(Code.TRAINING_RUNS, runs=n_runs)
-    if n_runs < SATTERTHWAITE_FROM:
-        by_runs, by_chains = (t_quantile(0.5 + 0.5 * level, df) for df in (n_runs - 1, freedom))
-        return math.sqrt(by_runs**2 * runs + by_chains**2 * chains), basis
-    margin, degrees = combined_margin([(runs, n_runs - 1), (chains, freedom)], runs + chains, level=level)
-    if np.isfinite(degrees):
-        basis = Note(Code.WITH_T_OF_RUNS, basis=basis, freedom=float(degrees))
-    return float(margin), basis

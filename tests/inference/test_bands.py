@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from icl_estimators.band_coverage import measured_coverage
 from icl_estimators.divergences import kl_divergence
-from icl_estimators.inference import Moments, measured_coverage, simultaneous_band, sup_t_quantile
+from icl_estimators.inference import Moments, simultaneous_band, sup_t_quantile
 from icl_estimators.inference.bands import DRAWS, _normal_blocks
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.sources import posterior_kl_floor, posterior_predictive, sample_batch, transition_counts

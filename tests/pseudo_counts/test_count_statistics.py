@@ -8,7 +8,7 @@ from icl_estimators.inference.trees import from_arrays, to_arrays
 from icl_estimators.pseudo_counts import (
     GROUPINGS,
     CountStatistics,
-    Laws,
+    Predictions,
     PrefixGroups,
     PseudoCountMoments,
     count_statistics,
@@ -94,7 +94,7 @@ def test_moments_do_not_depend_on_how_chains_are_cut(drawn):
         np.testing.assert_allclose(merged.moments.scatter, at_once.moments.scatter, atol=1e-12)
         stored = from_arrays(PseudoCountMoments, to_arrays(merged))
         np.testing.assert_array_equal(stored.moments.scatter, merged.moments.scatter)
-        assert stored.n_counts == value + 1
+        assert stored.moments.size - len(stored.visits) - 1 == value + 1
 
 
 def test_chains_without_such_a_prefix_do_not_count(drawn):
@@ -110,14 +110,14 @@ def test_unseen_states_are_kept_apart(drawn):
     predictions, counts = drawn
     unseen = counts.sum(axis=-1) == 0
     kl = kl_divergence(predictions, np.full_like(predictions, 1 / K))
-    total, number = unseen_sums(Laws.of(predictions), counts)
+    total, number = unseen_sums(Predictions.of(predictions), counts)
     assert number.tolist() == unseen.sum(axis=(1, 2)).tolist()
     np.testing.assert_allclose(total, np.where(unseen, kl, 0.0).sum(axis=(1, 2)))
 
 
 def test_mean_predictions_are_those_of_a_loop(drawn):
     predictions, counts = drawn
-    total, number = prediction_sums(Laws.of(predictions), counts, 2)
+    total, number = prediction_sums(Predictions.of(predictions), counts, 2)
     visits = counts.sum(axis=-1, keepdims=True)
     for count in range(3):
         chosen = (visits == 2) & (counts == count)
@@ -144,7 +144,7 @@ def test_bad_input_is_named(drawn):
     statistics = count_statistics(predictions, counts, "visits")
     moments = PseudoCountMoments.of(statistics[1])
     with pytest.raises(InputError, match="predictions must have shape"):
-        Laws.of(predictions[0])
+        Predictions.of(predictions[0])
     with pytest.raises(InputError, match="counts must have shape"):
         PrefixGroups(counts[0], "visits")
     with pytest.raises(InputError, match="must both have shape"):
@@ -164,4 +164,4 @@ def test_bad_input_is_named(drawn):
     with pytest.raises(InputError, match="different groups"):
         moments.merge(PseudoCountMoments.of(statistics[2]))
     with pytest.raises(InputError, match="visits"):
-        prediction_sums(Laws.of(predictions), counts, 0)
+        prediction_sums(Predictions.of(predictions), counts, 0)

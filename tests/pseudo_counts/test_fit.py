@@ -142,13 +142,13 @@ def test_equal_counts_are_not_identified():
 def test_two_minima_and_the_better_one_is_found():
     # Acts like α = 0.26 after one visit and like 4.9 after a hundred; weights 0.001 and 1.
     groups = [(np.array([1, 0, 0]), 0.26, 0.001), (np.array([40, 35, 25]), 4.9, 1.0)]
-    mass, prefixes, information = np.zeros(101), np.zeros(100), 0.0
+    mass, prefixes, negative_entropy = np.zeros(101), np.zeros(100), 0.0
     for count, constant, weight in groups:
         p = (count + constant) / (count.sum() + K * constant)
         np.add.at(mass, count, weight * p)
         prefixes[count.sum() - 1] += weight
-        information += weight * float(p @ np.log(p))
-    objective = AddConstantObjective(np.concatenate([mass, prefixes, [information]]), np.arange(1, 101), K)
+        negative_entropy += weight * float(p @ np.log(p))
+    objective = AddConstantObjective(np.concatenate([mass, prefixes, [negative_entropy]]), np.arange(1, 101), K)
     minimum = objective.minimum()
     assert minimum.count == 2
     curve = np.array([objective.kl(a) for a in np.exp(np.arange(-3, 3, 0.01))])
@@ -186,11 +186,11 @@ def test_estimate_is_a_root_of_the_score_to_1e_minus_9(counts):
 
 
 def bootstrap(statistics, replicates, rng):
-    """Draw whole chains with replacement and fit α again: slow, but it assumes less than the sandwich."""
+    """Draw whole chains with replacement and fit again: slow, assumes less."""
     rows = statistics.rows[statistics.prefixes.any(axis=1)]
     times = rng.multinomial(len(rows), np.full(len(rows), 1.0 / len(rows)), size=replicates)
     sums = times.astype(np.float64) @ rows
-    return [AddConstantObjective(one, statistics.visits, statistics.n_states).minimum().alpha for one in sums]
+    return np.array([AddConstantObjective(row, statistics.visits, K).minimum().alpha for row in sums])
 
 
 def test_sandwich_interval_and_bootstrap_agree():

@@ -1,8 +1,7 @@
 """Intervals that speak for a training recipe: training runs and chains are both samples.
 
-The mean over J checkpoints has an interval conditional on them, over chains alone
-(:func:`icl_estimators.inference.intervals.mean_intervals` of the checkpoints' average). The one here lets
-both vary.
+The mean over J training runs has an interval conditional on them, over chains alone
+(:func:`icl_estimators.inference.intervals.mean_intervals` of the runs' average). The one here lets both vary.
 """
 
 from __future__ import annotations
@@ -55,22 +54,36 @@ class TwoWay:
         total = self.runs + self.chains - self.interaction
         return np.maximum(total, np.maximum(self.runs, self.chains))
 
+    def margin(self, level: float) -> tuple[Array, Array]:
+        """Return the half-width of the mean's interval, and Satterthwaite's degrees of freedom.
 
-def two_way(checkpoints: Sequence[Moments], average: Moments) -> TwoWay:
+        With fewer than :data:`SATTERTHWAITE_FROM` runs each part has a quantile of its own and degrees are NaN.
+        """
+        by_runs, by_chains = self.n_runs - 1.0, max(self.n_chains - 1.0, 1.0)
+        if self.n_runs < SATTERTHWAITE_FROM:
+            chains_alone = np.maximum(self.chains - self.interaction, 0.0)
+            quantile = [t_quantile(0.5 + 0.5 * level, freedom) for freedom in (by_runs, by_chains)]
+            margin = np.sqrt(quantile[0] ** 2 * self.runs + quantile[1] ** 2 * chains_alone)
+            return margin, np.full(np.shape(margin), np.nan)
+        parts = [(self.runs, by_runs), (self.chains, by_chains), (self.interaction, by_runs * by_chains)]
+        return combined_margin(parts, self.variance, level=level)
+
+
+def two_way(runs: Sequence[Moments], average: Moments) -> TwoWay:
     """Estimate the parts of the variance; parameters and errors as for :func:`two_way_intervals`.
 
     Raises
     ------
     InputError
-        If there are fewer than two checkpoints, or the moments are not of the same chains and coordinates.
+        If there are fewer than two runs, or the moments are not of the same chains and coordinates.
     """
-    if len(checkpoints) < 2:
-        raise InputError("parts of variance need at least 2 checkpoints")
-    _check_alike(checkpoints, average)
-    n_runs, n_chains = len(checkpoints), average.count
-    within = np.sum([one.variance for one in checkpoints], axis=0) - n_runs * average.variance
+    if len(runs) < 2:
+        raise InputError("parts of variance need at least 2 training runs")
+    _check_alike(runs, average)
+    n_runs, n_chains = len(runs), average.count
+    within = np.sum([one.variance for one in runs], axis=0) - n_runs * average.variance
     return TwoWay(
-        np.var([one.centre for one in checkpoints], axis=0, ddof=1) / n_runs,
+        np.var([one.centre for one in runs], axis=0, ddof=1) / n_runs,
         average.variance / n_chains,
         np.maximum(within, 0.0) / (n_runs - 1) / (n_runs * n_chains),
         n_runs,
@@ -115,16 +128,16 @@ def combined_margin(
 
 
 def two_way_intervals(
-    checkpoints: Sequence[Moments], average: Moments, *, level: float = 0.95, undefined: str = ""
+    runs: Sequence[Moments], average: Moments, *, level: float = 0.95, undefined: str = ""
 ) -> Intervals:
     """Return the interval of the recipe's mean, clustered on training seeds and on chains.
 
     Parameters
     ----------
-    checkpoints : sequence of J Moments
-        Of one value per chain, for each checkpoint on the same G chains.
+    runs : sequence of J Moments
+        Of one value per chain, for each run on the same G chains.
     average : Moments
-        Of the average over checkpoints of each chain's values.
+        Of the average over runs of each chain's values.
     level : float
         Confidence level in (0, 1).
     undefined : str
@@ -133,13 +146,13 @@ def two_way_intervals(
     Returns
     -------
     Intervals
-        `estimate` is the mean over checkpoints and chains; the notes say what the interval rests on. With one
-        checkpoint NaN with the reason.
+        `estimate` is the mean over runs and chains; the notes say what the interval rests on. With one
+        run NaN with the reason.
 
     Raises
     ------
     InputError
-        If `level` is not strictly between 0 and 1, there is no checkpoint, or the moments are not of the same
+        If `level` is not strictly between 0 and 1, there is no run, or the moments are not of the same
         chains and coordinates.
 
     Notes
@@ -165,22 +178,19 @@ def two_way_intervals(
     0.583333
     """
     level = probability_level(level)
-    if not checkpoints:
-        raise InputError("no checkpoints: give the moments of at least one")
-    _check_alike(checkpoints, average)
-    n_runs, n_chains = len(checkpoints), average.count
+    if not runs:
+        raise InputError("no training runs: give the moments of at least one")
+    _check_alike(runs, average)
+    n_runs, n_chains = len(runs), average.count
     estimate, reasons = average.mean, moment_notes(average, undefined)
     if n_runs < 2 or n_chains < 2:
         nothing = np.full(average.size, np.nan)
         why = Note(Code.ONE_TRAINING_RUN) if n_runs < 2 else ""
         return Intervals(estimate, nothing, nothing, nothing, n_chains, tuple(note or why for note in reasons))
-    parts = two_way(checkpoints, average)
-    variance = parts.variance
+    parts = two_way(runs, average)
     what = Note(Code.TWO_WAY, runs=n_runs, chains=n_chains)
+    margin, degrees = parts.margin(level)
     if n_runs < SATTERTHWAITE_FROM:
-        chains_alone = np.maximum(parts.chains - parts.interaction, 0.0)
-        quantile = (t_quantile(0.5 + 0.5 * level, n_runs - 1), t_quantile(0.5 + 0.5 * level, n_chains - 1))
-        margin = np.sqrt(quantile[0] ** 2 * parts.runs + quantile[1] ** 2 * chains_alone)
         few = (
             Note(Code.TWO_WAY_FEW, basis=what, by_runs=n_runs - 1, by_chains=n_chains - 1)
             if n_runs > 2
@@ -188,16 +198,13 @@ def two_way_intervals(
         )
         basis = [few] * average.size
     else:
-        freedom = (n_runs - 1.0, n_chains - 1.0)
-        sources = [(parts.runs, freedom[0]), (parts.chains, freedom[1]), (parts.interaction, freedom[0] * freedom[1])]
-        margin, degrees = combined_margin(sources, variance, level=level)
         basis = [Note(Code.SATTERTHWAITE, basis=what, freedom=df) if np.isfinite(df) else what for df in degrees]
     centre = np.where(np.isfinite(estimate), estimate, np.nan)
     notes = tuple(why or how for why, how in zip(reasons, basis, strict=True))
-    return Intervals(estimate, np.sqrt(variance), centre - margin, centre + margin, n_chains, notes)
+    return Intervals(estimate, np.sqrt(parts.variance), centre - margin, centre + margin, n_chains, notes)
 
 
-def _check_alike(checkpoints: Sequence[Moments], average: Moments) -> None:
-    for one in checkpoints:
+def _check_alike(runs: Sequence[Moments], average: Moments) -> None:
+    for one in runs:
         if one.count != average.count or one.size != average.size:
-            raise InputError("checkpoints and their average must have the same chains and coordinates")
+            raise InputError("training runs and their average must have the same chains and coordinates")

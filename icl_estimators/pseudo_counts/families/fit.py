@@ -161,7 +161,7 @@ def fit_families(
 
 def _is_uniform(prefixes: Prefixes) -> bool:
     number = prefixes.number.sum()
-    return bool(prefixes.information.sum() + number * np.log(prefixes.n_states) <= _SAME_AS_UNIFORM * number)
+    return bool(prefixes.negative_entropy.sum() + number * np.log(prefixes.n_states) <= _SAME_AS_UNIFORM * number)
 
 
 def _uniform_fit(family: Family) -> FamilyFit:
@@ -196,7 +196,8 @@ class _Chains:
         self.prefixes = prefixes
         self.merged = prefixes.merged() if prefixes.number.sum() else ()
         self.few = _first_chains(prefixes, _START_CHAINS)
-        self.alpha = _plain_alpha(self.merged, prefixes.n_states) if self.merged else 1.0
+        self.plain = _plain_objective(self.merged, prefixes.n_states)
+        self.pseudo_count = self.plain.minimum().alpha
 
     @cached_property
     def merged_chains(self) -> csr_array | None:
@@ -204,12 +205,21 @@ class _Chains:
 
     def minimum(self, family: Family, near: FamilyMinimum | None = None) -> FamilyMinimum:
         """Fit a family; `near` is the fit to more chains, where a slow family may start from."""
-        starts = [Coordinates(np.clip(start, -EDGE, EDGE), {}) for start in family.starts(self.alpha)]
+        if family.name == "add-constant" and not np.isnan(self.pseudo_count):
+            return self._plain_minimum()
+        alpha = float(np.clip(np.nan_to_num(self.pseudo_count, nan=1.0), 1e-6, 1e6))
+        starts = [Coordinates(np.clip(start, -EDGE, EDGE), {}) for start in family.starts(alpha)]
         if family.counts_only:
             return minimise(family, self.merged, starts)
         at = (near or minimise(family, self.few, starts)).at
         # What is a boundary for some chains need not be one for others.
         return minimise(family, self.prefixes.blocks, [Coordinates(at.free, {}), *([at] if at.pinned else [])])
+
+    def _plain_minimum(self) -> FamilyMinimum:
+        alpha, infinite = self.pseudo_count, bool(np.isinf(self.pseudo_count))
+        at = np.array([EDGE if infinite else np.log(alpha) if alpha > 0 else -EDGE])
+        pinned = {0: 0.0} if alpha == 0.0 else {}
+        return FamilyMinimum(Coordinates(at, pinned), self.plain.kl(alpha), in_the_limit=infinite)
 
 
 def _first_chains(prefixes: Prefixes, n_chains: int) -> tuple[PrefixBlock, ...]:
@@ -220,8 +230,8 @@ def _first_chains(prefixes: Prefixes, n_chains: int) -> tuple[PrefixBlock, ...]:
     return tuple(blocks) or prefixes.blocks
 
 
-def _plain_alpha(blocks: Sequence[PrefixBlock], n_states: int) -> float:
-    """Return the α̂ of the add-α family, moved inside where it is at a boundary."""
+def _plain_objective(blocks: Sequence[PrefixBlock], n_states: int) -> AddConstantObjective:
+    """Return the add-α objective less Σ p̂ log p̂: what all fits of one pseudo-count are made with."""
     mass: Array = np.zeros(1)
     number: Array = np.zeros(1)
     for block in blocks:
@@ -230,14 +240,12 @@ def _plain_alpha(blocks: Sequence[PrefixBlock], n_states: int) -> float:
         size = max(len(mass), len(number), int(visits.max(initial=0)) + 1)
         mass = np.pad(mass, (0, size - len(mass))) + np.bincount(counts.ravel(), block.predictions.ravel(), size)
         number = np.pad(number, (0, size - len(number))) + np.bincount(visits, block.predictions.sum(axis=0), size)
-    objective = AddConstantObjective(np.concatenate([mass, number[1:], [0.0]]), np.arange(1, len(number)), n_states)
-    alpha = objective.minimum().alpha
-    return float(np.clip(1.0 if np.isnan(alpha) else alpha, 1e-6, 1e6))
+    return AddConstantObjective(np.concatenate([mass, number[1:], [0.0]]), np.arange(1, len(number)), n_states)
 
 
 def _chain_kl(family: Family, values: Array, prefixes: Prefixes) -> Array:
     """Return Σ KL(p̂ ‖ rule) of each chain, shape (G,)."""
-    total = prefixes.information.copy()
+    total = prefixes.negative_entropy.copy()
     for block in prefixes.blocks:
         loss = block_values(family, values, block, derivatives=False)[0]
         total += block.chain_sums(loss, prefixes.n_chains)
@@ -261,7 +269,7 @@ def _fit(
     prefixes = chains.prefixes
     values = minimum.at.values(family)
     slopes, bends = minimum.at.slopes(family)
-    kl = prefixes.information.copy()
+    kl = prefixes.negative_entropy.copy()
     size = len(values)
     scores, hessian = np.zeros((prefixes.n_chains, size)), np.zeros((size, size))
     for block in prefixes.blocks:
@@ -277,7 +285,7 @@ def _fit(
     scores *= slopes
     hessian = hessian * np.outer(slopes, slopes) + np.diag(gradient * bends)
     used = prefixes.number > 0
-    uniform = prefixes.information + prefixes.number * np.log(prefixes.n_states)
+    uniform = prefixes.negative_entropy + prefixes.number * np.log(prefixes.n_states)
     hessian /= prefixes.number.sum()  # a prefix, as the flatness of a parameter is told
     scores /= prefixes.number.sum()
     shape = _Shape(family, minimum, scores[used], hessian, known, exact=not kl.any())

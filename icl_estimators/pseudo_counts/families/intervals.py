@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,14 @@ Array = NDArray[np.float64]
 
 _BEYOND = 25.0  # how far the logarithms of the other parameters may go while one is held
 _FLAT = 1e-11  # nats a prefix: curvature, on a relative scale, below which a parameter makes no difference
-_PROFILED = 1e-3  # relative step that is left to the efficient score, whose error is its square
+_PROFILED = 1e-3  # relative step of the others that is left to the efficient score, whose error is its square
+_PROFILED_MERGED = 1e-7  # the same where a pass over merged prefixes costs little
 _ROUNDING = 1e-13  # nats a prefix
 _NOTHING_LEFT = 1e-12  # nats a prefix that a step of the others is to gain
 _MOST_STEPS = 60
 _MOST_WALKED = 60
+_MOST_SECANTS = 6
+_LAST_SECANT = 1e-4  # of the way to the limit
 _EXACT = 1e-6  # of the statistic at a limit
 _REJECTED = 1e6  # a statistic where the objective is infinite
 
@@ -47,6 +51,27 @@ class Range:
     low: float
     high: float
     note: str = ""
+
+
+class Profiled(NamedTuple):
+    """The clustered score at one value of the parameter.
+
+    Attributes
+    ----------
+    statistic : float
+        Above 0 the objective rises: the estimate is less. NaN where the other parameters cannot be fitted.
+    y : ndarray of float64, shape (P,)
+        All parameters, the others fitted.
+    slope : float
+        Of the statistic, the spread of the scores taken for constant.
+    along : ndarray of float64, shape (P,)
+        dy/dy_j along the profile.
+    """
+
+    statistic: float
+    y: Array
+    slope: float
+    along: Array
 
 
 class ProfileScore:
@@ -84,6 +109,7 @@ class ProfileScore:
         self.family, self.prefixes, self.target = family, prefixes, target
         self.merged_chains = merged_chains if family.counts_only else None
         self.blocks = prefixes.blocks if self.merged_chains is None else merged
+        self.profiled = _PROFILED if self.merged_chains is None else _PROFILED_MERGED
         self.used = prefixes.number > 0
         self.number = float(prefixes.number.sum())
         self.n_chains = int(self.used.sum())
@@ -101,16 +127,14 @@ class ProfileScore:
             y = np.where(self.rates, np.log(np.maximum(values, 1e-300)), values)
         return np.asarray(np.clip(y, self.lower, self.upper))
 
-    def statistic(self, held: float, start: Array) -> tuple[float, Array]:
-        """Return the statistic at y_j = `held`, and y with the others fitted; NaN where they cannot be.
-
-        Above 0 the objective rises: the estimate is less than `held`.
-        """
+    def statistic(self, held: float, start: Array) -> Profiled:
+        """Fit the others with y_j = `held`, from `start` on."""
         y = start.copy()
         y[self.target] = held
         found = self._totals(y)
+        failed = Profiled(np.nan, y, np.nan, np.zeros_like(y))
         if not np.isfinite(found[0]):
-            return np.nan, y
+            return failed
         for _ in range(_MOST_STEPS):
             free = self._free(y, *found[1:3])
             step = np.zeros_like(y)
@@ -122,8 +146,8 @@ class ProfileScore:
                 step = np.clip(y + step, self.lower, self.upper) - y
                 longest = float((np.abs(step[free]) / size).max())
             expected = float(found[1] @ step)
-            if not len(free) or longest <= _PROFILED or abs(expected) <= _NOTHING_LEFT * self.number:
-                return self._studentised(y, free, found), y
+            if not len(free) or longest <= self.profiled or abs(expected) <= _NOTHING_LEFT * self.number:
+                return self._studentised(y, free, found)
             length = 1.0
             while True:
                 trial = y + length * step
@@ -132,19 +156,9 @@ class ProfileScore:
                     break
                 length *= 0.5
                 if length < 1e-6:
-                    return np.nan, y
+                    return failed
             y, found = trial, new
-        return np.nan, y
-
-    def information(self, y: Array) -> tuple[float, Array]:
-        """Return the curvature of the profiled objective at y, and dy/dy_j along the profile."""
-        _, gradient, hessian, _ = self._totals(y)
-        free = self._free(y, gradient, hessian)
-        along = np.zeros_like(y)
-        along[self.target] = 1.0
-        if len(free):
-            along[free] = -np.linalg.solve(hessian[np.ix_(free, free)], hessian[free, self.target])
-        return float(hessian[self.target] @ along), along
+        return failed
 
     def _free(self, y: Array, gradient: Array, hessian: Array) -> NDArray[np.intp]:
         free = np.arange(len(y)) != self.target
@@ -173,25 +187,29 @@ class ProfileScore:
             loss = np.inf
         return loss, gradient, hessian, scores
 
-    def _studentised(self, y: Array, free: NDArray[np.intp], found: tuple[float, Array, Array, Array | None]) -> float:
+    def _studentised(
+        self, y: Array, free: NDArray[np.intp], found: tuple[float, Array, Array, Array | None]
+    ) -> Profiled:
         _, _, hessian, scores = found
         if scores is None:
             assert self.merged_chains is not None
             coefficients = score_coefficients(self.family, self._values(y), self.blocks[0])
             scores = np.asarray(self.merged_chains @ coefficients.reshape(len(y), -1).T)
-        efficient = scores[self.used, self.target]
+        along = np.zeros_like(y)
+        along[self.target] = 1.0
         if len(free):
-            along = np.linalg.lstsq(hessian[np.ix_(free, free)], hessian[free, self.target])[0]
-            efficient = efficient - scores[np.ix_(self.used, free)] @ along
+            along[free] = -np.linalg.lstsq(hessian[np.ix_(free, free)], hessian[free, self.target])[0]
+        efficient = scores[self.used] @ along
         total = float(efficient.sum())
         spread = float(((efficient - efficient.mean()) ** 2).sum()) * self.n_chains / (self.n_chains - 1)
         held = float(y[self.target])
         reach = max(abs(held), 1e-3) / self.number
         if max(abs(total), np.sqrt(spread)) * reach <= _ROUNDING:
-            return 0.0  # the parameter makes no difference here
+            return Profiled(0.0, y, np.nan, along)  # the parameter makes no difference here
         if spread == 0.0:
-            return float(np.copysign(_REJECTED, total))
-        return total / float(np.sqrt(spread))
+            return Profiled(float(np.copysign(_REJECTED, total)), y, np.nan, along)
+        scale = float(np.sqrt(spread))
+        return Profiled(total / scale, y, float(hessian[self.target] @ along) / scale, along)
 
 
 def score_interval(score: ProfileScore, y: Array, t: float) -> Range:
@@ -231,18 +249,15 @@ class _Walk:
             high = float(np.exp(EDGE))
         self.ends = {-1: low, 1: high}
         self.at = min(max(self.at, low), high)
-        curvature, self.along = score.information(y)
-        here, _ = score.statistic(self.at, y)
-        # The statistic's slope is the curvature over the spread; a second point tells it without either.
+        self.start = score.statistic(self.at, y)
+        self.here, slope = self.start.statistic, self.start.slope
         scale = self.at if score.kind == "positive" and self.at > 0 else max(abs(self.at), 1e-3)
-        near = self.at + (1e-4 if self.at <= 0.5 * (low + high) else -1e-4) * scale
-        there, _ = score.statistic(near, self._near(near))
-        slope = (there - here) / (near - self.at)
-        self.here = here
-        self.reach = t / slope if np.isfinite(slope) and slope > 0 and curvature > 0 else scale
+        self.reach = t / slope if np.isfinite(slope) and slope > 0 else scale
 
-    def _near(self, held: float) -> Array:
-        moved = self.y + self.along * (held - float(self.y[self.score.target]))
+    def _near(self, held: float, point: Profiled | None = None) -> Array:
+        """Follow the profile's tangent from a point, the estimate by default, to where the parameter is `held`."""
+        point = point or self.start
+        moved = point.y + point.along * (held - float(point.y[self.score.target]))
         return np.clip(moved, self.score.lower, self.score.upper)
 
     def limit(self, direction: int) -> tuple[float, str]:
@@ -255,6 +270,8 @@ class _Walk:
         if direction * self.here >= self.t:  # a boundary, against which the objective presses
             edge = self._end(-direction) if self.at == self.ends[-direction] else self._shown(self.at)
             return edge, Note(Code.REJECTED_INSIDE)
+        if (limit := self._secant(direction)) is not None:
+            return self._shown(limit), ""
         inside, start, step = self.at, self.y, self.reach
         from_top = direction < 0 and self.score.kind == "positive" and self.at == self.ends[1]
         previous = direction * self.here - self.t
@@ -280,12 +297,29 @@ class _Walk:
             step *= 2.0 if walked < 3 else 8.0
         return np.nan, Note(Code.NOT_PROFILED, side=_side(direction))
 
+    def _secant(self, direction: int) -> float | None:
+        """Return the limit by the secant method; None where it leads away from where a limit is expected."""
+        point, old, new = self.start, self.at, self.at + direction * self.reach
+        before, end = direction * self.here - self.t, self.ends[direction]
+        for _ in range(_MOST_SECANTS):
+            if not (0 < direction * (new - self.at) <= 3.0 * self.reach and direction * (end - new) > 0):
+                return None
+            point = self.score.statistic(new, self._near(new, point))
+            value = direction * point.statistic - self.t
+            if not np.isfinite(value) or value == before:
+                return None
+            step = -value * (new - old) / (value - before)
+            old, before, new = new, value, new + step
+            if abs(step) <= _LAST_SECANT * self.reach and direction * (end - new) > 0:
+                return new
+        return None
+
     def _value(self, direction: int, held: float, guess: Array, start: Array) -> tuple[float, Array]:
         """Return the statistic less t outwards: above 0 where the value is rejected."""
         for point in (guess, start):
-            statistic, found = self.score.statistic(held, point)
-            if np.isfinite(statistic):
-                return direction * statistic - self.t, found
+            found = self.score.statistic(held, point)
+            if np.isfinite(found.statistic):
+                return direction * found.statistic - self.t, found.y
         # An infinite objective: a rule that gives probability 0 to what the estimator holds possible.
         y = start.copy()
         y[self.score.target] = held

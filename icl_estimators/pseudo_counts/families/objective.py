@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import xlogy
 
 from icl_estimators.pseudo_counts.families.rules import Family, Kind, Parameter, Weights
@@ -38,11 +41,8 @@ NEAR_EDGE = 10.0
 """Beyond it a boundary is tried."""
 
 _MOST_STEPS = 100
-_SHORTEST = 1e-9  # share of a step below which there is no way down
-_POLISH = 1e-4  # steps that are shorter are Newton's last
-_MOST_POLISHED = 4
-_CONVERGED = 1e-10
-_NOTHING_LEFT = 1e-18  # nats a prefix that a step was to gain
+_LAST_STEP = 1e-6  # steps that are shorter are the last: what they leave is their square
+_FLAT = 1e-14  # gradient, in nats a prefix
 _LONGEST_STEP = 3.0
 _SATURATED = 40.0  # e^−40 of the largest weight is nothing; frequencies differ by 1/n_v at least
 _SAME = 1e-12  # nats a prefix: an exact boundary wins if it is no worse by more
@@ -136,11 +136,14 @@ def block_values(
     p, m = block.predictions, weights.value
     number = p.sum(axis=0)
     total = m.sum(axis=0)
-    loss = xlogy(number, total) - xlogy(p, m).sum(axis=0)
+    positive = bool(m.min(initial=1.0) > 0)  # then nothing has to look out for 0·log 0 and 0/0, which takes longer
+    with np.errstate(divide="ignore"):
+        loss = number * np.log(total) - (p * np.log(m) if positive else xlogy(p, m)).sum(axis=0)
     if not derivatives:
         return loss, np.empty((0, 0)), np.empty((0, 0))
     with np.errstate(over="ignore", invalid="ignore"):  # where the loss is infinite or nearly so
-        score, curvature = _derivatives(p, m, number / total, total, weights)
+        share = p / m if positive else np.divide(p, m, out=np.zeros_like(p), where=m > 0)
+        score, curvature = _derivatives(share, number / total, total, weights)
     return loss, score, curvature
 
 
@@ -153,14 +156,14 @@ def score_coefficients(family: Family, values: Array, block: PrefixBlock) -> Arr
     return np.asarray(first.sum(axis=1, keepdims=True) / m.sum(axis=0) - own)
 
 
-def _derivatives(p: Array, m: Array, per_total: Array, total: Array, weights: Weights) -> tuple[Array, Array]:
-    share = np.divide(p, m, out=np.zeros_like(p), where=m > 0)
-    size = len(weights.first)
+def _derivatives(share: Array, per_total: Array, total: Array, weights: Weights) -> tuple[Array, Array]:
+    """Return scores and Hessian; `share` is p̂_w/m_w."""
+    m, size = weights.value, len(weights.first)
     first = [np.broadcast_to(row, m.shape) for row in weights.first]
     sums = [row.sum(axis=0) for row in first]
     score = np.stack([per_total * sums[i] - (share * first[i]).sum(axis=0) for i in range(size)])
     curvature = np.empty((size, size))
-    over = np.divide(share, m, out=np.zeros_like(p), where=m > 0)
+    over = np.divide(share, m, out=np.zeros_like(m), where=share > 0)
     for i in range(size):
         for j in range(i, size):
             value = np.vdot(over * first[i], first[j]) - np.dot(per_total / total, sums[i] * sums[j])
@@ -255,37 +258,46 @@ class _Objective:
 
 
 def _descend(objective: _Objective, start: Coordinates) -> FamilyMinimum:
-    at = start
-    value, gradient, hessian = objective(at)
-    if not np.isfinite(value):
-        return FamilyMinimum(at, np.inf)
-    polished = 0
-    for _ in range(_MOST_STEPS):
-        x = at.free
-        moving = np.array([index not in at.pinned for index in range(len(x))])
-        moving &= ~((x <= objective.lower) & (gradient > 0)) & ~((x >= objective.upper) & (gradient < 0))
-        if not moving.any():
-            break
-        step = np.zeros_like(x)
-        step[moving] = newton_step(gradient[moving], hessian[np.ix_(moving, moving)])
-        expected, longest, length = float(gradient @ step), float(np.abs(step).max()), 1.0
-        if longest < _CONVERGED or polished == _MOST_POLISHED:
-            break
-        while True:
-            trial = Coordinates(np.clip(x + length * step, objective.lower, objective.upper), at.pinned)
-            found = objective(trial)
-            # Near the minimum the value cannot show what a step gains: rounding is larger.
-            polishes = longest < _POLISH
-            if polishes or found[0] <= value + 1e-4 * length * expected:
-                break
-            length *= 0.5
-            if length < _SHORTEST:
-                return FamilyMinimum(at, value)
-        polished += polishes
-        at, (value, gradient, hessian) = trial, found
-        if -expected < _NOTHING_LEFT * objective.number:
-            break
-    return FamilyMinimum(at, value)
+    """Go down from one start, within bounds, by scipy's trust region with exact subproblems."""
+    moving = np.array([index not in start.pinned for index in range(len(start.free))])
+    lower, upper = objective.lower[moving], objective.upper[moving]
+    seen: dict[bytes, tuple[float, Array, Array]] = {}
+
+    def at(x: Array) -> Coordinates:
+        free = start.free.copy()
+        free[moving] = np.clip(x, lower, upper)
+        return Coordinates(free, start.pinned)
+
+    def found(x: Array) -> tuple[float, Array, Array]:
+        """Return value, gradient and Hessian, a prefix; beyond a bound nothing changes."""
+        if x.tobytes() not in seen:
+            value, gradient, hessian = objective(at(x))
+            inside = (x >= lower) & (x <= upper)
+            curvature = hessian[np.ix_(moving, moving)] * np.outer(inside, inside)
+            number = objective.number
+            seen[x.tobytes()] = value / number, gradient[moving] * inside / number, curvature / number
+        return seen[x.tobytes()]
+
+    last = start.free[moving]
+
+    def value_of(x: Array) -> float:
+        nonlocal last
+        if 0.0 < np.abs(x - last).max() < _LAST_STEP:  # its gain is less than rounding can show
+            last = x
+            raise StopIteration
+        return found(x)[0]
+
+    def gradient_of(x: Array) -> Array:
+        nonlocal last
+        last = x
+        return found(x)[1]
+
+    if np.isfinite(found(last)[0]) and moving.any():
+        options = {"gtol": _FLAT, "max_trust_radius": _LONGEST_STEP, "maxiter": _MOST_STEPS}
+        solver: Any = {"method": "trust-exact", "hess": lambda x: found(x)[2], "options": options}
+        with suppress(StopIteration):
+            minimize(value_of, last, jac=gradient_of, **solver)
+    return FamilyMinimum(at(last), min(value for value, _, _ in seen.values()) * objective.number)
 
 
 def newton_step(gradient: Array, hessian: Array) -> Array:
@@ -301,7 +313,9 @@ def newton_step(gradient: Array, hessian: Array) -> Array:
 def bounds(family: Family, blocks: Sequence[PrefixBlock]) -> tuple[Array, Array]:
     """Return how far each fitted coordinate may go, shape (P,) each."""
     length = max((block.tokens.shape[1] for block in blocks if block.tokens is not None), default=1)
-    visits = max((float(block.counts.sum(axis=0, dtype=np.float64).max(initial=1.0)) for block in blocks), default=1.0)
+    visits = 1.0
+    if any(parameter.kind == "real" for parameter in family.parameters):
+        visits = max(float(block.counts.sum(axis=0, dtype=np.float64).max(initial=1.0)) for block in blocks)
     growth, slope = min(EDGE, LARGEST_GROWTH / length), _SATURATED * visits
     lower = {"real": -slope, "rate": -EDGE, "positive": -EDGE, "share": -EDGE}
     upper = {"real": slope, "rate": growth, "positive": EDGE, "share": EDGE}

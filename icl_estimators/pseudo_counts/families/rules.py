@@ -157,10 +157,10 @@ def _unigram_mixture(values: Sequence[float], block: PrefixBlock) -> Weights:
     k = len(block.predictions)
     if block.occurrences is None:
         raise InputError("a mixture with the unigram needs occurrences: merged prefixes have none")
-    occurrences = block.occurrences + 1.0
+    occurrences, counts = block.occurrences + 1.0, block.counts + alpha
     unigram = occurrences / occurrences.sum(axis=0)
-    total = block.counts.sum(axis=0, dtype=np.float64) + k * alpha
-    smoothed = (block.counts + alpha) / total
+    total = counts.sum(axis=0)
+    smoothed = counts / total
     slope = (1.0 - k * smoothed) / total  # d smoothed / dα
     return Weights(
         (1.0 - share) * smoothed + share * unigram,
@@ -173,7 +173,10 @@ def _recency(values: Sequence[float], block: PrefixBlock) -> Weights:
     alpha, decay = values
     if block.tokens is None or block.kept is None:
         raise InputError("a recency-weighted rule needs sequences: merged prefixes have none")
-    counts, first, second = (part[block.kept].T for part in decayed_counts(block.tokens, block.shape[0], decay))
+    k, (n_sequences, length) = block.shape[0], block.tokens.shape
+    by_state = decayed_counts(block.tokens, k, decay).transpose(0, 3, 2, 1).reshape(3, k, length * n_sequences)
+    sequence, time = np.nonzero(block.kept)
+    counts, first, second = by_state.take(time * n_sequences + sequence, axis=2)
     return Weights(counts + alpha, [np.ones((1, 1)), first], {(1, 1): second})
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from icl_estimators.pseudo_counts import readout_floor
+from icl_estimators.readout_floor import readout_floor
 from icl_estimators.reporting.figures.lines import Curve, context_axis, curve_of, draw_curves, draw_level
 from icl_estimators.reporting.results import Results
 from icl_estimators.reporting.style import MUTED, WIDTH, LineEnd, Look, figure_style, line_looks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icl_estimators.inference import band_note
+from icl_estimators.band_coverage import band_note
 from icl_estimators.reporting.markdown import Page, escape
 from icl_estimators.reporting.numbers import counted
 from icl_estimators.reporting.results import Results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from icl_estimators.pseudo_counts import readout_floor
+from icl_estimators.readout_floor import readout_floor
 from icl_estimators.reporting.figures.risk import (
     floor_applies,
     infinite_figure,

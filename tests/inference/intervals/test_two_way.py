@@ -104,7 +104,7 @@ def test_two_runs_take_each_part_at_its_own_quantile():
 
 def test_parts_of_variance_need_two_runs():
     moments = Moments.of([[1.0], [2.0]])
-    with pytest.raises(InputError, match="at least 2 checkpoints"):
+    with pytest.raises(InputError, match="at least 2 training runs"):
         two_way([moments], moments)
 
 
@@ -125,7 +125,7 @@ def test_bad_input_is_named():
     moments = Moments.of([[1.0], [2.0]])
     with pytest.raises(InputError, match="level"):
         two_way_intervals([moments, moments], moments, level=1.0)
-    with pytest.raises(InputError, match="no checkpoints"):
+    with pytest.raises(InputError, match="no training runs"):
         two_way_intervals([], moments)
     with pytest.raises(InputError, match="same chains and coordinates"):
         two_way_intervals([moments, Moments.of([[1.0]])], moments)

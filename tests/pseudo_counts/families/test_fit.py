@@ -261,11 +261,11 @@ def test_pooled_training_runs_are_the_mean_objective(drawn):
     runs = [drawn.rule(drawn.counts + 0.5), drawn.rule(drawn.counts + 2.0)]
     pooled = Prefixes.of(runs, drawn.tokens, drawn.counts, drawn.occurrences)
     single = [drawn.prefixes(run) for run in runs]
-    np.testing.assert_allclose(pooled.information, (single[0].information + single[1].information) / 2)
+    np.testing.assert_allclose(pooled.negative_entropy, (single[0].negative_entropy + single[1].negative_entropy) / 2)
     family = smoothing_family("add-constant", K)
 
     def kl(prefixes):
-        return block_values(family, np.array([1.0]), prefixes.blocks[0])[0].sum() + prefixes.information.sum()
+        return block_values(family, np.array([1.0]), prefixes.blocks[0])[0].sum() + prefixes.negative_entropy.sum()
 
     assert kl(pooled) == pytest.approx((kl(single[0]) + kl(single[1])) / 2)
 
@@ -278,7 +278,7 @@ def test_heldout_is_fitted_to_the_first_half_alone(drawn):
     assert fit.heldout == alone.heldout
     at = minimise(smoothing_family("affine", K), first.merged(), [Coordinates(np.array([-1.0, -2.0]), {})]).at
     values = at.values(smoothing_family("affine", K))
-    kl = block_values(smoothing_family("affine", K), values, second.blocks[0])[0].sum() + second.information.sum()
+    kl = block_values(smoothing_family("affine", K), values, second.blocks[0])[0].sum() + second.negative_entropy.sum()
     assert fit.heldout.estimate == pytest.approx(kl / second.number.sum(), rel=1e-9)
     assert fit.heldout.low < fit.heldout.estimate < fit.heldout.high
     assert fit.heldout_gain.estimate == 0.0

@@ -145,7 +145,7 @@ def test_the_score_is_at_its_quantile_at_the_limits(sample, family):
 def test_the_statistic_is_that_of_scores_with_the_others_projected_out(sample):
     predictions = sample.noisy("affine", (0.5, 0.1), np.random.default_rng(2))
     score, y = fitted(sample, "affine", predictions, 1)
-    found, at = score.statistic(0.13, y)
+    found, at, *_ = score.statistic(0.13, y)
     prefixes, rule = sample.prefixes(predictions), smoothing_family("affine", K)
     loss, rows, hessian = block_values(rule, at, prefixes.blocks[0])
     assert loss.shape == prefixes.blocks[0].current.shape

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.band_coverage import coverage
-from icl_estimators.inference import band_note, measured_coverage
-from icl_estimators.inference.band_coverage import _measured
+from icl_estimators.band_coverage import _measured, band_note, measured_coverage
 from icl_estimators.validation import InputError
 
 

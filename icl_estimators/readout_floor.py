@@ -68,13 +68,13 @@ def readout_floor(n_states: int, concentration: float, *, by_visits: bool = True
     rows, weights = _chains(k, alpha)
     if not by_visits:
         weights = np.full_like(weights, 1.0 / k)
-    self_information = (weights * xlogy(rows, rows).sum(axis=-1)).sum(axis=-1).mean()
+    negative_entropy = (weights * xlogy(rows, rows).sum(axis=-1)).sum(axis=-1).mean()
     square = (weights * (rows**2).sum(axis=-1)).sum(axis=-1).mean()
 
     def risk(log_gamma: float) -> float:
         gamma = np.exp(log_gamma)
         return float(
-            self_information - gamma * square + (weights * logsumexp(gamma * rows, axis=-1)).sum(axis=-1).mean()
+            negative_entropy - gamma * square + (weights * logsumexp(gamma * rows, axis=-1)).sum(axis=-1).mean()
         )
 
     found = minimize_scalar(risk, bounds=(np.log(1e-3), np.log(1e3)), method="bounded", options={"xatol": 1e-7})

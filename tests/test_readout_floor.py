@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
-from icl_estimators.pseudo_counts import readout_floor
+from icl_estimators.readout_floor import readout_floor
 from icl_estimators.validation import InputError
 
 
