@@ -22,8 +22,7 @@ from analysis.coverage_risk import Risk
 from analysis.coverage_smoothing import Families, Interventions, PseudoCounts
 from analysis.coverage_truth import CHAINS
 from analysis.questions import Answer, Drawing, Grid, write_frame
-from icl_estimators.engine.executors import in_order, one_thread
-from icl_estimators.experiments.compare import crew_for
+from icl_estimators.engine.executors import InProcess, Processes, in_order, one_thread
 from icl_estimators.reporting.markdown import code
 from icl_estimators.reporting.style import WIDTH, figure_style, line_looks
 
@@ -69,7 +68,6 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _BLOCK = 5
 _ROUNDING = 1e-7  # of float32 predictions, and of a minimiser
-_MANY = 10**9  # sequences: the work of one design is always worth processes
 
 
 @dataclass
@@ -185,7 +183,7 @@ def coverage_table(
     blocks = [(which, at, min(at + _BLOCK, studies)) for which in range(len(made)) for at in range(0, studies, _BLOCK)]
     found = [Tallies() for _ in made]
     began = time.perf_counter()
-    with crew_for(tuple(made), _MANY, jobs) as crew:
+    with InProcess(tuple(made)) if jobs == 1 else Processes(tuple(made), jobs) as crew:
         for (which, _, stop), tallies in zip(blocks, in_order(_block, crew, blocks), strict=True):
             found[which].merge(tallies)
             if stop == studies:

@@ -35,7 +35,7 @@ from analysis.coverage_rules import noisy
 from analysis.coverage_truth import CHAINS, Nested, Prefixes, predictions_of
 from icl_estimators import compare, exact_risk, get
 from icl_estimators.estimators import Estimator
-from icl_estimators.experiments import attention_quantities
+from icl_estimators.experiments.attention_quantities import attention_quantities
 from icl_estimators.experiments.compare import Comparison
 
 __all__ = ["Risk"]
