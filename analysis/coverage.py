@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from analysis.coverage_base import CHAINS_OF_STUDY, LIMITS, NOMINAL, Design, Key, Seen
+from analysis.coverage_base import AT_OPTIMUM, CHAINS_OF_STUDY, LIMITS, NOMINAL, SKEWED, Design, Key, Seen
 from analysis.coverage_recipes import Recipe
 from analysis.coverage_risk import Risk
 from analysis.coverage_smoothing import Families, Interventions, PseudoCounts
@@ -356,9 +356,9 @@ def designs(n_chains: int = CHAINS) -> list[Design]:
         Recipe(2, n_chains=n_chains),
         Recipe(3, n_chains=n_chains),
         Recipe(5, n_chains=n_chains),
-        Recipe(10, n_chains=n_chains),
-        Recipe(3, 0.05, n_chains=n_chains),
-        Recipe(5, centre=0.0, n_chains=n_chains),
+        Recipe(3, -1.0, 0.05, n_chains=n_chains),
+        Recipe(5, -1.0, 0.5, SKEWED, n_chains=n_chains),
+        Recipe(5, 0.0, 0.5, AT_OPTIMUM, n_chains=n_chains),
     ]
 
 

@@ -45,8 +45,6 @@ def _noisy_rules(prefixes: Prefixes) -> tuple[list[TableRule], dict[str, dict[st
         "affine": (1.0, 0.0),
         "bonus": (1.0, 0.0),
         "unigram-mixture": (1.0, 0.0),
-        "recency": (1.0, 1.0),
-        "asymmetric": (1.0, 1.0, 1.0),
     }
     members: dict[str, dict[str, tuple[float, ...]]] = {
         "noisy add-one": plain,

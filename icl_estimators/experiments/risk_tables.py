@@ -16,6 +16,7 @@ from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     BIN_EDGES,
     EMPTY_BIN,
+    FEWEST_CHAINS,
     Intervals,
     Moments,
     band_note,
@@ -233,7 +234,9 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
     labels = context_labels(study.length)
     edges = list(pairwise(BIN_EDGES.tolist()))
     for estimator in study.estimators:
-        result = ratio_intervals(moments.signed_bias[estimator.name], level=study.level, empty=EMPTY_BIN)
+        result = ratio_intervals(
+            moments.signed_bias[estimator.name], level=study.level, empty=EMPTY_BIN, fewest=FEWEST_CHAINS
+        )
         for index, (label, (low, high)) in enumerate(product(labels, edges)):
             rows.append(
                 (

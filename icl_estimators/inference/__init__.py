@@ -74,6 +74,7 @@ from icl_estimators.inference.pairwise import (
 from icl_estimators.inference.signed_bias import (
     BIN_EDGES,
     EMPTY_BIN,
+    FEWEST_CHAINS,
     signed_bias_moments,
 )
 from icl_estimators.inference.training_variance import (
@@ -93,6 +94,7 @@ __all__ = [
     "Cells",
     "Check",
     "EMPTY_BIN",
+    "FEWEST_CHAINS",
     "IDENTICAL",
     "Intervals",
     "KLBiasVariance",

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from icl_estimators.inference.intervals.mean import Intervals
 from icl_estimators.inference.moments import PairMoments
 from icl_estimators.inference.trees import Summary
-from icl_estimators.validation import InputError, probability_level
+from icl_estimators.validation import InputError, positive_int, probability_level
 
 __all__ = ["RatioMoments", "ratio_intervals"]
 
@@ -49,7 +49,11 @@ class RatioMoments(Summary):
 
 
 def ratio_intervals(
-    moments: RatioMoments, *, level: float = 0.95, empty: str = "the denominator is 0 in every chain"
+    moments: RatioMoments,
+    *,
+    level: float = 0.95,
+    empty: str = "the denominator is 0 in every chain",
+    fewest: int = 2,
 ) -> Intervals:
     """Return Σ numerator / Σ denominator with its linearised standard error, clustered on chains.
 
@@ -60,17 +64,19 @@ def ratio_intervals(
         Confidence level in (0, 1).
     empty : str
         The note where no chain contributes.
+    fewest : int
+        How many chains must contribute for an interval, at least 2.
 
     Returns
     -------
     Intervals
-        `count` is the number of chains given; a ratio to which fewer than 2 chains contribute has no standard
-        error.
+        `count` is the number of chains given. Where fewer than `fewest` chains contribute, standard error and limits
+        are NaN, and the note says how many do.
 
     Raises
     ------
     InputError
-        If `level` is not strictly between 0 and 1.
+        If `level` is not strictly between 0 and 1, or `fewest` is below 2.
 
     Notes
     -----
@@ -85,12 +91,12 @@ def ratio_intervals(
     >>> float(result.estimate[0]), round(float(result.se[0]), 7)
     (5.0, 1.7320508)
     """
-    level = probability_level(level)
+    level, fewest = probability_level(level), positive_int(fewest, "fewest", at_least=2)
     top, bottom = moments.parts.first, moments.parts.second
     count, contributing = moments.parts.count, moments.contributing
     estimate, se = np.full(top.size, np.nan), np.full(top.size, np.nan)
     np.divide(top.centre, bottom.centre, out=estimate, where=contributing > 0)
-    known = contributing >= 2
+    known = contributing >= fewest
     residual = (
         top.scatter
         - estimate * (top.scatter + bottom.scatter - moments.parts.difference.scatter)
@@ -100,5 +106,11 @@ def ratio_intervals(
     np.divide(contributing, (contributing - 1.0) * (count * bottom.centre) ** 2, out=scale, where=known)
     se[known] = np.sqrt(np.maximum(residual[known], 0.0) * scale[known])
     margin = se * stdtrit(np.maximum(contributing - 1, 1), 0.5 + 0.5 * level)
-    notes = tuple(empty if c == 0 else "only 1 chain contributes" if c == 1 else "" for c in contributing)
+    notes = tuple("" if c >= fewest else _too_few(int(c), empty, fewest) for c in contributing)
     return Intervals(estimate, se, estimate - margin, estimate + margin, count, notes)
+
+
+def _too_few(contributing: int, empty: str, fewest: int) -> str:
+    if contributing < 2:
+        return "only 1 chain contributes" if contributing else empty
+    return f"only {contributing} chains contribute: an interval needs {fewest}"

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 SATTERTHWAITE_FROM = 5
 """Runs from which on Satterthwaite's degrees of freedom are used; with fewer each part has a quantile of its own."""
 
+_IF_SKEWED = "; the runs decide the width: if their values are skewed, it holds the true value in 0.75 to 0.93 of cases"
+
 ONE_CHECKPOINT = "one checkpoint says nothing of how training runs vary"
 
 
@@ -155,8 +157,11 @@ def two_way_intervals(
     to 0.98). There the margin is √(t²_{J−1}·A + t²_{G−1}·(B − C)), A, B and C the three parts, which covers 0.95 to
     0.99 whichever part dominates (Banerjee 1960).
 
-    The runs' effects are taken for normal. If they are strongly skewed, no such interval from few runs covers: 0.82 to
-    0.91 at J = 3 to 10 for an excess risk that is quadratic in each run's error and least at the recipe's centre.
+    The runs' effects are taken for normal. If they are skewed, no such interval from few runs covers. Simulated with
+    J = 3 to 10 runs and G = 200 chains, where the runs decide the width: 0.93 to 0.98 for regrets that are nearly
+    linear in what differs between the runs, 0.87 to 0.93 for a skewness of about 2, and 0.75 to 0.85 for runs that
+    scatter around the best rule, since each excess is then quadratic. The note says so where the runs are more than
+    half of the variance.
 
     Examples
     --------
@@ -192,7 +197,10 @@ def two_way_intervals(
             f"{what}, t with {df:.3g} degrees of freedom (Satterthwaite)" if np.isfinite(df) else what for df in degrees
         ]
     centre = np.where(np.isfinite(estimate), estimate, np.nan)
-    notes = tuple(why or how for why, how in zip(reasons, basis, strict=True))
+    decided = parts.runs > 0.5 * variance
+    notes = tuple(
+        why or how + (_IF_SKEWED if by_runs else "") for why, how, by_runs in zip(reasons, basis, decided, strict=True)
+    )
     return Intervals(estimate, np.sqrt(variance), centre - margin, centre + margin, n_chains, notes)
 
 
