@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +30,7 @@ __all__ = [
     "COLUMNS",
     "Tallies",
     "Tally",
+    "added",
     "answer",
     "by_kind",
     "coverage_table",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 BAND = (0.92, 0.98)
-STUDIES = 400
+STUDIES = 300
 COLUMNS = (
     "kind",
     "design",
@@ -66,7 +66,7 @@ COLUMNS = (
 _COUNTS = ("chains", "sequences", "runs", "studies", "undefined")
 ROOT = Path(__file__).resolve().parents[1]
 
-_BLOCK = 5
+_BLOCK = 2
 _ROUNDING = 1e-7  # of float32 predictions, and of a minimiser
 
 
@@ -158,8 +158,9 @@ def coverage_table(
     made: Sequence[Design],
     studies: int = STUDIES,
     *,
+    first: int = 0,
     jobs: int = 1,
-    say: Callable[[str], None] = lambda line: None,
+    keep: Callable[[pd.DataFrame, str], None] = lambda table, done: None,
 ) -> pd.DataFrame:
     """Draw every design `studies` times and count how often its intervals hold the truth.
 
@@ -168,10 +169,12 @@ def coverage_table(
     made : sequence of Design
     studies : int
         Small studies of each design.
+    first : int
+        The number of the first; each number is a seed.
     jobs : int
         Processes; they change no number.
-    say : callable
-        Takes one line after each design.
+    keep : callable
+        Takes the table so far, and a line about it, after every few studies of all designs.
 
     Returns
     -------
@@ -180,15 +183,32 @@ def coverage_table(
         that have an interval; `undefined` have none. `below` and `above`: shares of intervals wholly below the truth
         and above it. Rows whose intervals never have a width, because nothing varies, are left out.
     """
-    blocks = [(which, at, min(at + _BLOCK, studies)) for which in range(len(made)) for at in range(0, studies, _BLOCK)]
+    stop = first + studies
+    blocks = [
+        (which, at, min(at + _BLOCK, stop)) for at in range(first, stop, _BLOCK) for which in range(len(made))
+    ]  # all designs advance together, so that a table that was stopped early has all of them
     found = [Tallies() for _ in made]
     began = time.perf_counter()
     with InProcess(tuple(made)) if jobs == 1 else Processes(tuple(made), jobs) as crew:
-        for (which, _, stop), tallies in zip(blocks, in_order(_block, crew, blocks), strict=True):
+        for (which, _, done), tallies in zip(blocks, in_order(_block, crew, blocks), strict=True):
             found[which].merge(tallies)
-            if stop == studies:
-                say(f"{made[which].name}: {time.perf_counter() - began:.0f} s")
+            if which == len(made) - 1:
+                keep(
+                    tabulate(made, found), f"{done - first} studies of each design: {time.perf_counter() - began:.0f} s"
+                )
     return tabulate(made, found)
+
+
+def added(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of the small studies of two tables together; they must not share any."""
+    both = pd.concat([one, other], ignore_index=True)
+    means = ["coverage", "below", "above", "mean_width", "truth"]
+    both[means] = both[means].mul(both["studies"], axis=0)
+    keys = [name for name in COLUMNS if name not in (*means, "mc_se", "studies", "undefined")]
+    table = both.groupby(keys, sort=False, as_index=False)[[*means, "studies", "undefined"]].sum()
+    table[means] = table[means].div(table["studies"], axis=0)
+    table["mc_se"] = np.sqrt(table["nominal"] * (1.0 - table["nominal"]) / table["studies"])
+    return table[list(COLUMNS)]
 
 
 def tabulate(made: Sequence[Design], found: Sequence[Tallies]) -> pd.DataFrame:
@@ -368,13 +388,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--studies", type=int, default=STUDIES, metavar="N", help="small studies of each design")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes")
     parser.add_argument("--data", type=Path, default=ROOT / "data" / "study", metavar="DIR", help="where it goes")
+    parser.add_argument("--add", action="store_true", help="more studies, beside those of the table that is there")
     parser.add_argument("--only", default="", metavar="WORD", help="designs whose name contains it (writes no table)")
     options = parser.parse_args(argv)
-    say = partial(print, file=sys.stderr)
+    path = options.data / "coverage.csv"
+    before = read(path) if options.add else None
+    first = 0 if before is None else int((before["studies"] + before["undefined"]).max())
+
+    def keep(so_far: pd.DataFrame, done: str) -> None:
+        if not options.only:
+            write_frame(so_far if before is None else added(before, so_far), path)
+        print(done, file=sys.stderr)
+
     chosen = [design for design in designs() if options.only in design.name]
-    table = coverage_table(chosen, options.studies, jobs=options.jobs, say=say)
-    if not options.only:
-        write_frame(table, options.data / "coverage.csv")
+    table = coverage_table(chosen, options.studies, first=first, jobs=options.jobs, keep=keep)
+    table = table if before is None else added(before, table)
     print(by_kind(table).round(3).to_string(index=False))
     odd = outside(table)
     if len(odd):
