@@ -235,7 +235,10 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
     edges = list(pairwise(BIN_EDGES.tolist()))
     for estimator in study.estimators:
         result = ratio_intervals(
-            moments.signed_bias[estimator.name], level=study.level, empty=EMPTY_BIN, fewest=FEWEST_CHAINS
+            moments.signed_bias[estimator.name],
+            level=study.level,
+            empty=EMPTY_BIN,
+            fewest=min(FEWEST_CHAINS, study.chains),
         )
         for index, (label, (low, high)) in enumerate(product(labels, edges)):
             rows.append(

@@ -21,7 +21,7 @@ BIN_EDGES: Array = np.arange(11) / 10
 EMPTY_BIN = "no true probability falls into this bin"
 
 FEWEST_CHAINS = 30
-"""Chains that must reach a bin for an interval.
+"""Chains that must reach a bin for an interval; in a smaller study all of them must.
 
 Few chains reach a bin at the end, and the excess is skewed there. From `[0.9, 1]` at one context length a 95 % interval
 held the true value in 0.51 to 0.93 of cases if 3 chains reached the bin, in 0.80 to 0.95 if 8 did, 0.87 to 0.98 if 16
