@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import t as student
 
-from analysis.coverage import BAND, COLUMNS, Tally, answer, by_kind, coverage_table, designs, outside, read
-from analysis.coverage_base import AT_BOUNDARY, AT_OPTIMUM, CERTAIN, HELD_OUT, LIMITS, Design, Key, Seen
+from analysis.coverage import BAND, COLUMNS, Tally, added, answer, by_kind, coverage_table, designs, outside, read
+from analysis.coverage_base import AT_BOUNDARY, AT_OPTIMUM, CERTAIN, HELD_OUT, LIMITS, SKEWED, Design, Key, Seen
 from analysis.coverage_rules import FAMILY_RULES, Run, family_rule, noisy
 from analysis.coverage_truth import Nested, Prefixes, Runs, Spread, predictions_of
 from analysis.questions import write_frame
@@ -24,7 +24,8 @@ KINDS = {
     "signed bias", "attention", "bias and variance", "pseudo-count overall", "pseudo-count by visits",
     "pseudo-count by context length", "share explained by a pseudo-count", "parameter of a family", AT_BOUNDARY,
     HELD_OUT, "intervention", "training variance", "recipe: risk", "mean over runs: risk",
-    "mean over runs: bias and variance", "recipe: pseudo-count", CERTAIN, AT_OPTIMUM,
+    "mean over runs: bias and variance", "recipe: pseudo-count", "recipe: difference", "recipe: bias and variance",
+    "pairs, all at once", CERTAIN, AT_OPTIMUM, SKEWED,
 }  # fmt: skip
 
 
@@ -73,6 +74,18 @@ def test_what_says_nothing_is_not_counted(normal: pd.DataFrame) -> None:
 
 def test_processes_change_no_number(normal: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(coverage_table([Normal()], 600, jobs=2), normal)
+
+
+def test_more_studies_are_added_to_a_table(normal: pd.DataFrame) -> None:
+    parts = coverage_table([Normal()], 200), coverage_table([Normal()], 400, first=200)
+    pd.testing.assert_frame_equal(added(*parts), normal, rtol=1e-12)
+
+
+def test_a_table_is_kept_while_studies_are_drawn() -> None:
+    kept: list[pd.DataFrame] = []
+    whole = coverage_table([Normal(), Normal()], 6, keep=lambda table, done: kept.append(table))
+    assert [table["studies"].max() for table in kept] == [2, 4, 6]
+    pd.testing.assert_frame_equal(kept[-1], whole)
 
 
 def test_a_tally_knows_on_which_side_the_truth_was_missed() -> None:
