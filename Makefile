@@ -32,7 +32,7 @@ study: $(VENV)/installed
 readme: $(VENV)/installed-test
 	$(BIN)/python -m analysis.readme_numbers
 
-# Hundreds of small studies, whose true values are known: an hour of one core.
+# 300 small studies of each design, whose true values are known: half an hour of one core.
 coverage: $(VENV)/installed
 	$(BIN)/python -m analysis.coverage
 

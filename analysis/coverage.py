@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +15,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from analysis.coverage_base import CHAINS_OF_STUDY, LIMITS, NOMINAL, Design, Key, Seen
+from analysis.coverage_base import AT_OPTIMUM, CHAINS_OF_STUDY, LIMITS, NOMINAL, SKEWED, Design, Key, Seen
 from analysis.coverage_recipes import Recipe
 from analysis.coverage_risk import Risk
 from analysis.coverage_smoothing import Families, Interventions, PseudoCounts
 from analysis.coverage_truth import CHAINS
 from analysis.questions import Answer, Drawing, Grid, write_frame
-from icl_estimators.engine.executors import in_order, one_thread
-from icl_estimators.engine.running import crew_for
+from icl_estimators.engine.executors import InProcess, Processes, in_order, one_thread
 from icl_estimators.reporting.markdown import code
 from icl_estimators.reporting.style import WIDTH, figure_style, line_looks
 
@@ -32,6 +30,7 @@ __all__ = [
     "COLUMNS",
     "Tallies",
     "Tally",
+    "added",
     "answer",
     "by_kind",
     "coverage_table",
@@ -43,7 +42,7 @@ __all__ = [
 ]
 
 BAND = (0.92, 0.98)
-STUDIES = 400
+STUDIES = 300
 COLUMNS = (
     "kind",
     "design",
@@ -67,9 +66,8 @@ COLUMNS = (
 _COUNTS = ("chains", "sequences", "runs", "studies", "undefined")
 ROOT = Path(__file__).resolve().parents[1]
 
-_BLOCK = 5
+_BLOCK = 2
 _ROUNDING = 1e-7  # of float32 predictions, and of a minimiser
-_MANY = 10**9  # sequences: the work of one design is always worth processes
 
 
 @dataclass
@@ -160,8 +158,9 @@ def coverage_table(
     made: Sequence[Design],
     studies: int = STUDIES,
     *,
+    first: int = 0,
     jobs: int = 1,
-    say: Callable[[str], None] = lambda line: None,
+    keep: Callable[[pd.DataFrame, str], None] = lambda table, done: None,
 ) -> pd.DataFrame:
     """Draw every design `studies` times and count how often its intervals hold the truth.
 
@@ -170,10 +169,12 @@ def coverage_table(
     made : sequence of Design
     studies : int
         Small studies of each design.
+    first : int
+        The number of the first; each number is a seed.
     jobs : int
         Processes; they change no number.
-    say : callable
-        Takes one line after each design.
+    keep : callable
+        Takes the table so far, and a line about it, after every few studies of all designs.
 
     Returns
     -------
@@ -182,15 +183,32 @@ def coverage_table(
         that have an interval; `undefined` have none. `below` and `above`: shares of intervals wholly below the truth
         and above it. Rows whose intervals never have a width, because nothing varies, are left out.
     """
-    blocks = [(which, at, min(at + _BLOCK, studies)) for which in range(len(made)) for at in range(0, studies, _BLOCK)]
+    stop = first + studies
+    blocks = [
+        (which, at, min(at + _BLOCK, stop)) for at in range(first, stop, _BLOCK) for which in range(len(made))
+    ]  # all designs advance together, so that a table that was stopped early has all of them
     found = [Tallies() for _ in made]
     began = time.perf_counter()
-    with crew_for(tuple(made), _MANY, jobs) as crew:
-        for (which, _, stop), tallies in zip(blocks, in_order(_block, crew, blocks), strict=True):
+    with InProcess(tuple(made)) if jobs == 1 else Processes(tuple(made), jobs) as crew:
+        for (which, _, done), tallies in zip(blocks, in_order(_block, crew, blocks), strict=True):
             found[which].merge(tallies)
-            if stop == studies:
-                say(f"{made[which].name}: {time.perf_counter() - began:.0f} s")
+            if which == len(made) - 1:
+                keep(
+                    tabulate(made, found), f"{done - first} studies of each design: {time.perf_counter() - began:.0f} s"
+                )
     return tabulate(made, found)
+
+
+def added(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of the small studies of two tables together; they must not share any."""
+    both = pd.concat([one, other], ignore_index=True)
+    means = ["coverage", "below", "above", "mean_width", "truth"]
+    both[means] = both[means].mul(both["studies"], axis=0)
+    keys = [name for name in COLUMNS if name not in (*means, "mc_se", "studies", "undefined")]
+    table = both.groupby(keys, sort=False, as_index=False)[[*means, "studies", "undefined"]].sum()
+    table[means] = table[means].div(table["studies"], axis=0)
+    table["mc_se"] = np.sqrt(table["nominal"] * (1.0 - table["nominal"]) / table["studies"])
+    return table[list(COLUMNS)]
 
 
 def tabulate(made: Sequence[Design], found: Sequence[Tallies]) -> pd.DataFrame:
@@ -282,7 +300,8 @@ def answer(table: pd.DataFrame) -> Answer:
     kinds = by_kind(table)
     odd = outside(table)
     held = (kinds["mean"] >= BAND[0]) & (kinds["mean"] <= BAND[1])
-    studies = int(table["studies"].max())
+    drawn = (table["studies"] + table["undefined"]).groupby(table["design"]).max()
+    studies = f"{drawn.min():,}" if drawn.min() == drawn.max() else f"{drawn.min():,} to {drawn.max():,}"
     verdict = (
         "No row is further from that range than Monte Carlo error explains."
         if odd.empty
@@ -290,15 +309,20 @@ def answer(table: pd.DataFrame) -> Answer:
         f"{'; '.join(dict.fromkeys(odd['kind']))}."
     )
     paragraph = (
-        f"Each kind of interval was tried in {studies:,} small studies for each design, with sequences of 6 tokens (of "
+        f"Each kind of interval was tried in {studies} small studies of each design, with sequences of 6 tokens (of "
         "4 for training runs), so that the true value is known by enumeration of all prefixes. {fig:coverage} shows "
         f"the share of 95 % intervals that hold it, for {len(table):,} rows of the tables; {{tbl:coverage}} sums it "
         f"up. The mean coverage of {int(held.sum())} of the {len(kinds)} kinds of row and design is between "
         f"{BAND[0]:g} and {BAND[1]:g}. {verdict} A parameter at the boundary of its range is missed on one side only, "
         "so that its nominal coverage is 0.975. Intervals of a mean over training runs are conditional on these runs; "
-        "those of the recipe are not."
+        "those of the recipe are not. Two training runs say little about a recipe: they give no interval of its bias "
+        "and its training variance."
     )
-    limits = "; ".join(f"*{kind}*: {why}" for kind, why in LIMITS.items() if kind in set(table["kind"]))
+    limits = "; ".join(
+        f"*{kind}* ({shares.min():.3f} to {shares.max():.3f}): {why}"
+        for kind, why in LIMITS.items()
+        if len(shares := table.loc[table["kind"] == kind, "coverage"])
+    )
     paragraphs = (paragraph, *([f"Shown, but not held to the nominal level: {limits}."] if limits else []))
     grid = Grid(
         "coverage",
@@ -319,7 +343,7 @@ def answer(table: pd.DataFrame) -> Answer:
     drawing = Drawing(
         "coverage",
         _figure(table),
-        f"Coverage of 95 % intervals by kind of row, one dot a row of a table; {studies:,} small studies each, so that "
+        f"Coverage of 95 % intervals by kind of row, one dot a row of a table; {studies} small studies each, so that "
         f"one standard error is {table['mc_se'].min():.3f}. Shaded: {BAND[0]:g} to {BAND[1]:g}.",
         "A dot plot: for each kind of row the coverage of its rows on a horizontal axis, with the range from "
         f"{BAND[0]:g} to {BAND[1]:g} shaded and 0.95 marked.",
@@ -358,9 +382,9 @@ def designs(n_chains: int = CHAINS) -> list[Design]:
         Recipe(2, n_chains=n_chains),
         Recipe(3, n_chains=n_chains),
         Recipe(5, n_chains=n_chains),
-        Recipe(10, n_chains=n_chains),
-        Recipe(3, 0.05, n_chains=n_chains),
-        Recipe(5, centre=0.0, n_chains=n_chains),
+        Recipe(3, -1.0, 0.05, n_chains=n_chains),
+        Recipe(3, -1.0, 0.5, SKEWED, n_chains=n_chains),
+        Recipe(3, 0.0, 0.5, AT_OPTIMUM, n_chains=n_chains),
     ]
 
 
@@ -370,13 +394,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--studies", type=int, default=STUDIES, metavar="N", help="small studies of each design")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes")
     parser.add_argument("--data", type=Path, default=ROOT / "data" / "study", metavar="DIR", help="where it goes")
+    parser.add_argument("--add", action="store_true", help="more studies, beside those of the table that is there")
     parser.add_argument("--only", default="", metavar="WORD", help="designs whose name contains it (writes no table)")
     options = parser.parse_args(argv)
-    say = partial(print, file=sys.stderr)
+    path = options.data / "coverage.csv"
+    before = read(path) if options.add else None
+    first = 0 if before is None else int((before["studies"] + before["undefined"]).max())
+
+    def keep(so_far: pd.DataFrame, done: str) -> None:
+        if not options.only:
+            write_frame(so_far if before is None else added(before, so_far), path)
+        print(done, file=sys.stderr)
+
     chosen = [design for design in designs() if options.only in design.name]
-    table = coverage_table(chosen, options.studies, jobs=options.jobs, say=say)
-    if not options.only:
-        write_frame(table, options.data / "coverage.csv")
+    table = coverage_table(chosen, options.studies, first=first, jobs=options.jobs, keep=keep)
+    table = table if before is None else added(before, table)
     print(by_kind(table).round(3).to_string(index=False))
     odd = outside(table)
     if len(odd):

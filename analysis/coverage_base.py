@@ -30,6 +30,7 @@ __all__ = [
     "QUADRATURE",
     "RECIPE_LENGTH",
     "SHOWN",
+    "SKEWED",
     "SHOWN_VISITS",
     "Curve",
     "Design",
@@ -105,8 +106,11 @@ AT_BOUNDARY = "parameter at the boundary"
 HELD_OUT = "held-out residual and gain"
 CERTAIN = "share that is 0 or 1 (Wilson)"
 AT_OPTIMUM = "recipe: risk, runs around the optimum"
+SKEWED = "recipe: risk, skewed runs"
 LIMITS = {
     CERTAIN: "its interval ends at the true value, and cannot miss it",
+    SKEWED: "a t interval from a few runs takes their effects for normal; here the skewness of the runs' regrets is "
+    "about 2, and the interval is too low too often",
     AT_OPTIMUM: "where runs scatter around the best rule, regret is quadratic in what differs between them: the "
     "distribution over runs is very skewed, and a t interval from a few runs is too low",
 }

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coverage_base import (
-    AT_OPTIMUM,
     BIG,
     CHAINS_OF_STUDY,
     CONDITIONAL,
@@ -42,15 +41,17 @@ class Recipe(Design):
     ----------
     runs : int
         J.
-    sd : float
-        Standard deviation of θ = log β: 0.5, where runs dominate, or 0.05, where chains do.
-    centre : float
-        Mean of θ; 0 is the best rule.
+    centre, sd : float
+        Mean and standard deviation of θ = log β; 0 is the best rule. At −2.5 ± 0.2 runs decide most intervals, and
+        their regrets are nearly normal; at −1 ± 0.05 chains decide; at −1 ± 0.5 and 0 ± 0.5 the regrets are skewed.
+    limit : str
+        The kind of the recipe's rows, if its intervals are not held to the nominal level.
     """
 
     runs: int = 3
-    sd: float = 0.5
-    centre: float = -1.0
+    centre: float = -2.5
+    sd: float = 0.2
+    limit: str = ""
     n_chains: int = CHAINS
     sequences: int = 4
     name: str = field(init=False)
@@ -87,7 +88,7 @@ class Recipe(Design):
             [*rules, get("add-one")],
             chains=CHAINS_OF_STUDY,
             sequences_per_chain=self.sequences,
-            decomposition_chains=CHAINS_OF_STUDY,
+            decomposition_chains=0 if self.limit else CHAINS_OF_STUDY,
             decomposition_sequences=8,
             length=RECIPE_LENGTH,
             seed=BIG + seed,
@@ -118,9 +119,11 @@ class Recipe(Design):
                     value -= with_mean(self.reference[row.metric])[label]
                 of = "recipe" if row.estimator.endswith(":recipe") else "mean over runs"
                 kind = f"{of}: {'difference' if apart else 'risk'}"
-                if of == "recipe" and self.centre == 0.0:
-                    kind = AT_OPTIMUM
+                if of == "recipe":
+                    kind = self.limit or kind
                 seen.append(Seen((kind, row.estimator, row.metric, label), row.ci_low, row.ci_high, value))
+        if self.limit:  # the rest is tried in the other designs
+            return seen
         for row in rows_of(result.decomposition):
             label = label_of(row.context_length)
             value = truth.get(row.estimator, {}).get((row.metric, label))

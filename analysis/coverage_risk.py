@@ -36,7 +36,7 @@ from analysis.coverage_truth import CHAINS, Nested, Prefixes, predictions_of
 from icl_estimators import compare, exact_risk, get
 from icl_estimators.api import Comparison
 from icl_estimators.estimators import Estimator
-from icl_estimators.experiments import attention_quantities
+from icl_estimators.experiments.attention_quantities import attention_quantities
 
 __all__ = ["Risk"]
 

@@ -53,10 +53,10 @@ class Run:
     """
 
     n_states = STATES
-    training_run = True
 
     def __init__(self, name: str, theta: float) -> None:
         self.name, self.theta = name, theta
+        self.recipe = name.partition(":")[0]
 
     def predict_proba(self, tokens: ArrayLike) -> Array:
         """Predict after every prefix: (N, T) integers in [0, 3) → (N, T, 3) float64."""

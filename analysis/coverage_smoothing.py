@@ -43,10 +43,7 @@ def _noisy_rules(prefixes: Prefixes) -> tuple[list[TableRule], dict[str, dict[st
     plain: dict[str, tuple[float, ...]] = {
         "add-constant": (1.0,),
         "affine": (1.0, 0.0),
-        "bonus": (1.0, 0.0),
         "unigram-mixture": (1.0, 0.0),
-        "recency": (1.0, 1.0),
-        "asymmetric": (1.0, 1.0, 1.0),
     }
     members: dict[str, dict[str, tuple[float, ...]]] = {
         "noisy add-one": plain,
@@ -62,7 +59,7 @@ def _noisy_rules(prefixes: Prefixes) -> tuple[list[TableRule], dict[str, dict[st
 
 
 _HELD_OUT_ROWS = ("residual_kl_heldout_nats", "heldout_gain_nats")
-HELD_OUT_RULES = ("noisy add-one", "noisy affine")
+HELD_OUT_RULES = ("noisy add-one",)
 
 BOUNDARY = {("affine", "pseudo_count_per_visit"), ("unigram-mixture", "unigram_share")}
 """Parameters of the noisy add-one rule that lie on the boundary of what they may be."""

@@ -7,6 +7,7 @@ mean is taken over two rules.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import pickle
@@ -145,20 +146,27 @@ def _homes(value: object, depth: int = _DEPTH) -> Iterator[str]:
 def _taken_from(module: ModuleType) -> set[str]:
     """Return the modules that a module takes something from: by its import statements, and by what it has."""
     found = {home for value in vars(module).values() if (home := _home(value))}
+    package = module.__name__ if hasattr(module, "__path__") else module.__name__.rpartition(".")[0]
     try:
-        tree = ast.parse(inspect.getsource(module))
+        found |= _imports(inspect.getsource(module), package)
     except (OSError, TypeError, SyntaxError, ValueError):  # no Python source, or none to be had
         return found
-    package = module.__name__ if hasattr(module, "__path__") else module.__name__.rpartition(".")[0]
-    for node in ast.walk(tree):
+    parents = {".".join(parts[:n]) for name in found if (parts := name.split(".")) for n in range(1, len(parts))}
+    return {name for name in found | parents if name in sys.modules}
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports(source: str, package: str) -> frozenset[str]:
+    """Return the modules, and what could be modules, that a source text imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             levels = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             origin = ".".join([*levels, *([node.module] if node.module else [])])
             found |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}  # what is no module is not in use
-    parents = {".".join(parts[:n]) for name in found if (parts := name.split(".")) for n in range(1, len(parts))}
-    return {name for name in found | parents if name in sys.modules}
+    return frozenset(found)
 
 
 def _home(value: object) -> str | None:
@@ -182,6 +190,7 @@ def _is_own(name: str, installed: set[str]) -> bool:
     return file is not None and not any(Path(file).is_relative_to(folder) for folder in _library_folders())
 
 
+@functools.cache
 def _library_folders() -> set[str]:
     return {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
 

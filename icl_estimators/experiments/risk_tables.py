@@ -16,6 +16,7 @@ from icl_estimators.experiments.risk import RiskMoments
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     BIN_EDGES,
+    FEWEST_CHAINS,
     Intervals,
     Moments,
     mean_intervals,
@@ -220,7 +221,12 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
     labels = context_labels(study.length)
     edges = list(pairwise(BIN_EDGES.tolist()))
     for estimator in study.estimators:
-        result = ratio_intervals(moments.signed_bias[estimator.name], level=study.level, empty=Note(Code.EMPTY_BIN))
+        result = ratio_intervals(
+            moments.signed_bias[estimator.name],
+            level=study.level,
+            empty=Note(Code.EMPTY_BIN),
+            fewest=min(FEWEST_CHAINS, study.chains),
+        )
         for index, (label, (low, high)) in enumerate(product(labels, edges)):
             rows.append(
                 (

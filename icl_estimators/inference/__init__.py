@@ -22,7 +22,7 @@ from icl_estimators.inference.pairwise import (
     is_rounding,
     pairs_of_moments,
 )
-from icl_estimators.inference.signed_bias import BIN_EDGES, signed_bias_moments
+from icl_estimators.inference.signed_bias import BIN_EDGES, FEWEST_CHAINS, signed_bias_moments
 from icl_estimators.inference.training_variance import (
     TrainingVariance,
     squared_bias_intervals,
@@ -37,6 +37,7 @@ __all__ = [
     "CellTally",
     "Cells",
     "Check",
+    "FEWEST_CHAINS",
     "Intervals",
     "KLBiasVariance",
     "MeanRatioMoments",

@@ -194,9 +194,15 @@ def largest_t(
         np.max(work, axis=0, out=row)
     largest = maxima.ravel()[:draws].astype(np.float64)
     if np.isfinite(degrees_of_freedom):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-        largest /= np.sqrt(rng.chisquare(degrees_of_freedom, size=draws) / degrees_of_freedom)
+        largest /= _relative_spreads(float(degrees_of_freedom), draws, seed)
     return largest
+
+
+@lru_cache(maxsize=4)
+def _relative_spreads(degrees_of_freedom: float, draws: int, seed: int) -> NDArray[np.float64]:
+    """Return draws of √(χ²/degrees of freedom): the same for every curve of a study."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    return np.sqrt(rng.chisquare(degrees_of_freedom, size=draws) / degrees_of_freedom)
 
 
 def _square_root(correlation: Array) -> NDArray[np.float32]:

@@ -22,6 +22,7 @@ from icl_estimators.experiments.risk_tables import (
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     BIN_EDGES,
+    FEWEST_CHAINS,
     mean_intervals,
     simultaneous_band,
     squared_bias_intervals,
@@ -232,7 +233,13 @@ def test_signed_bias_is_a_plain_mean_in_each_bin(small: Comparison) -> None:
         p, e = truth[:, columns], error[:, columns]
         inside = (row.bin_low <= p) & ((p < row.bin_high) if row.bin_high < 1 else (p <= 1))
         assert row.estimate == pytest.approx(e[inside].mean(), rel=1e-9, abs=1e-14)
-        assert row.ci_low < row.estimate < row.ci_high
+        contributing = inside.reshape(230, -1).any(axis=1).sum()
+        if contributing < FEWEST_CHAINS:  # their mean is skewed: 3 chains covered 0.51
+            assert np.isnan([row.se, row.ci_low, row.ci_high]).all()
+            assert row.note == f"only {contributing} chains contribute: an interval needs {FEWEST_CHAINS}"
+        else:
+            assert row.ci_low < row.estimate < row.ci_high
+    assert 0 < rows.se.isna().sum() <= 13
     assert rows.estimate.iloc[-10] > 0 > rows.estimate.iloc[-1]  # shrinkage towards the middle
 
 

@@ -12,7 +12,7 @@ from icl_estimators.inference.intervals.mean import Intervals, t_quantile
 from icl_estimators.inference.moments import Moments, PairMoments
 from icl_estimators.inference.trees import Summary
 from icl_estimators.notes import Code, Note
-from icl_estimators.validation import InputError, probability_level
+from icl_estimators.validation import InputError, positive_int, probability_level
 
 __all__ = ["MeanRatioMoments", "RatioMoments", "mean_ratio_intervals", "ratio_intervals"]
 
@@ -51,7 +51,9 @@ class RatioMoments(Summary):
         return cls(PairMoments.of(top, bottom), (bottom > 0).sum(axis=0))
 
 
-def ratio_intervals(moments: RatioMoments, *, level: float = 0.95, empty: str = NO_DENOMINATOR) -> Intervals:
+def ratio_intervals(
+    moments: RatioMoments, *, level: float = 0.95, empty: str = NO_DENOMINATOR, fewest: int = 2
+) -> Intervals:
     """Return Σ numerator / Σ denominator with its linearised standard error, clustered on chains.
 
     Parameters
@@ -61,17 +63,19 @@ def ratio_intervals(moments: RatioMoments, *, level: float = 0.95, empty: str = 
         Confidence level in (0, 1).
     empty : str
         The note where no chain contributes.
+    fewest : int
+        How many chains must contribute for an interval, at least 2.
 
     Returns
     -------
     Intervals
-        `count` is the number of chains given; a ratio to which fewer than 2 chains contribute has no standard
-        error.
+        `count` is the number of chains given. Where fewer than `fewest` chains contribute, standard error and limits
+        are NaN, and the note says how many do.
 
     Raises
     ------
     InputError
-        If `level` is not strictly between 0 and 1.
+        If `level` is not strictly between 0 and 1, or `fewest` is below 2.
 
     Notes
     -----
@@ -86,12 +90,12 @@ def ratio_intervals(moments: RatioMoments, *, level: float = 0.95, empty: str = 
     >>> float(result.estimate[0]), round(float(result.se[0]), 7)
     (5.0, 1.7320508)
     """
-    level = probability_level(level)
+    level, fewest = probability_level(level), positive_int(fewest, "fewest", at_least=2)
     top, bottom = moments.parts.first, moments.parts.second
     count, contributing = moments.parts.count, moments.contributing
     estimate, se = np.full(top.size, np.nan), np.full(top.size, np.nan)
     np.divide(top.centre, bottom.centre, out=estimate, where=contributing > 0)
-    known = contributing >= 2
+    known = contributing >= fewest
     residual = (
         top.scatter
         - estimate * (top.scatter + bottom.scatter - moments.parts.difference.scatter)
@@ -101,8 +105,14 @@ def ratio_intervals(moments: RatioMoments, *, level: float = 0.95, empty: str = 
     np.divide(contributing, (contributing - 1.0) * (count * bottom.centre) ** 2, out=scale, where=known)
     se[known] = np.sqrt(np.maximum(residual[known], 0.0) * scale[known])
     margin = se * stdtrit(np.maximum(contributing - 1, 1), 0.5 + 0.5 * level)
-    notes = tuple(empty if c == 0 else Note(Code.ONE_CHAIN_CONTRIBUTES) if c == 1 else "" for c in contributing)
+    notes = tuple("" if c >= fewest else _too_few(int(c), empty, fewest) for c in contributing)
     return Intervals(estimate, se, estimate - margin, estimate + margin, count, notes)
+
+
+def _too_few(contributing: int, empty: str, fewest: int) -> str:
+    if contributing < 2:
+        return Note(Code.ONE_CHAIN_CONTRIBUTES) if contributing else empty
+    return Note(Code.FEW_CHAINS_CONTRIBUTE, chains=contributing, fewest=fewest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from icl_estimators.inference.intervals.mean import Intervals, moment_notes, t_quantile
 from icl_estimators.inference.moments import Moments
-from icl_estimators.notes import Code, Note
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.validation import InputError, probability_level
 
 __all__ = ["SATTERTHWAITE_FROM", "TwoWay", "combined_margin", "two_way", "two_way_intervals"]
@@ -167,8 +167,11 @@ def two_way_intervals(
     to 0.98). There the margin is √(t²_{J−1}·A + t²_{G−1}·(B − C)), A, B and C the three parts, which covers 0.95 to
     0.99 whichever part dominates (Banerjee 1960).
 
-    The runs' effects are taken for normal. If they are strongly skewed, no such interval from few runs covers: 0.82 to
-    0.91 at J = 3 to 10 for an excess risk that is quadratic in each run's error and least at the recipe's centre.
+    The runs' effects are taken for normal. If they are skewed, no such interval from few runs covers. Simulated with
+    J = 3 to 10 runs and G = 200 chains, where the runs decide the width: 0.93 to 0.98 for regrets that are nearly
+    linear in what differs between the runs, 0.87 to 0.93 for a skewness of about 2, and 0.75 to 0.85 for runs that
+    scatter around the best rule, since each excess is then quadratic. The note says so where the runs are more than
+    half of the variance.
 
     Examples
     --------
@@ -200,7 +203,11 @@ def two_way_intervals(
     else:
         basis = [Note(Code.SATTERTHWAITE, basis=what, freedom=df) if np.isfinite(df) else what for df in degrees]
     centre = np.where(np.isfinite(estimate), estimate, np.nan)
-    notes = tuple(why or how for why, how in zip(reasons, basis, strict=True))
+    decided = parts.runs > 0.5 * parts.variance
+    notes = tuple(
+        why or (join(how, Note(Code.IF_RUNS_ARE_SKEWED)) if by_runs else how)
+        for why, how, by_runs in zip(reasons, basis, decided, strict=True)
+    )
     return Intervals(estimate, np.sqrt(parts.variance), centre - margin, centre + margin, n_chains, notes)
 
 

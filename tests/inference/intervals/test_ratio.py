@@ -39,6 +39,12 @@ def test_few_contributions_say_why_there_is_no_interval():
     np.testing.assert_array_equal(result.estimate, [np.nan, 0.5, 2.0])
     np.testing.assert_array_equal(np.isnan(result.se), [True, True, False])
     assert result.notes == ("no finite KL", "only 1 chain contributes", "")
+    stricter = ratio_intervals(moments, empty="no finite KL", fewest=3)
+    np.testing.assert_array_equal(stricter.estimate, result.estimate)
+    assert np.isnan([stricter.se, stricter.low, stricter.high]).all()
+    assert stricter.notes[2] == "only 2 chains contribute: an interval needs 3"
+    with pytest.raises(InputError, match="fewest must be"):
+        ratio_intervals(moments, fewest=1)
 
 
 def test_constant_ratio_has_no_spread():

@@ -69,9 +69,18 @@ def test_degrees_of_freedom_are_satterthwaites():
     degrees = variance**2 / (runs**2 / 5 + chains**2 / 29 + interaction**2 / 145)
     assert result.se[0] ** 2 == pytest.approx(variance)
     assert result.high[0] - result.estimate[0] == pytest.approx(stats.t.ppf(0.975, degrees) * np.sqrt(variance))
-    assert result.notes[0] == (
+    assert result.notes[0].startswith(
         f"two-way over 6 training runs and 30 chains, t with {degrees:.3g} degrees of freedom (Satterthwaite)"
     )
+
+
+@pytest.mark.parametrize("n_runs", [3, 6])
+def test_the_note_warns_of_skewed_runs_where_the_runs_decide_the_width(n_runs):
+    warning = "if their values are skewed"
+    runs_decide = intervals_of(layout(np.random.default_rng(5), n_runs, 100, 1.0, 0.1, 0.1))
+    chains_decide = intervals_of(layout(np.random.default_rng(5), n_runs, 100, 0.0, 1.0, 0.1))
+    assert warning in runs_decide.notes[0]
+    assert warning not in chains_decide.notes[0]
 
 
 def test_where_chains_dominate_few_runs_do_not_widen_the_interval():
