@@ -40,8 +40,8 @@ def signed_bias_moments(cells: Cells, predictions: Array) -> RatioMoments:
     -------
     RatioMoments
         (T + 1)·10 coordinates: context length 1 … T and then all of them pooled, bin by bin within each. Give
-        them to :func:`icl_estimators.inference.intervals.ratio.ratio_intervals` (with ``empty=Note(Code.EMPTY_BIN)`` and
-        ``fewest=FEWEST_CHAINS``) and reshape to (T + 1, 10).
+        them to :func:`icl_estimators.inference.intervals.ratio.ratio_intervals`, with ``fewest=FEWEST_CHAINS``, and
+        reshape to (T + 1, 10).
 
     Raises
     ------
