@@ -157,7 +157,7 @@ class _Prefixes:
         """Average over groups with equal `keys`, weighted by probability."""
         distinct, group = np.unique(keys, axis=0, return_inverse=True)
         group = group.reshape(-1)
-        weights = np.bincount(group, self.weights, len(distinct))
+        weights = np.asarray(np.bincount(group, self.weights, len(distinct)), dtype=np.float64)
         sums = [np.bincount(group, self.weights * column, len(distinct)) for column in self.predictions.T]
         positive = np.where(weights > 0, weights, 1.0)
         return _Prefixes(distinct, weights, np.stack(sums, axis=1) / positive[:, None])

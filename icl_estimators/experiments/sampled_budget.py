@@ -169,8 +169,7 @@ class _Drawn:
             current.append(tokens[:, -1])
             counts.append(transition_counts(tokens, law.n_states)[:, -1].astype(np.int64))
             predictions.append(asked.reshape(len(tokens), reorderings + 1, law.n_states))
-        parts = (np.concatenate(arrays) for arrays in (current, counts, predictions))
-        return cls(*parts, law.concentration)
+        return cls(np.concatenate(current), np.concatenate(counts), np.concatenate(predictions), law.concentration)
 
     def budget(self, chosen: NDArray[np.bool_]) -> Array:
         """Return the regret and its parts from the chosen prefixes, shape (1 + parts,)."""
