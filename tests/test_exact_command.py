@@ -177,3 +177,17 @@ finally:
     assert done.stdout.count("\n") == 1 + 7 * 10 * len(EXACT_METRICS)
     assert seconds < 20
     assert kibibytes * (1 if sys.platform != "darwin" else 1 / 1024) < 2**20
+
+
+def test_a_budget_is_printed_and_sums_to_the_regret(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--context-length", "4", "--estimators", "unigram,bigram,add-one", "--budget"]
+    assert main(options) == 0
+    shown = capsys.readouterr().out
+    assert "Where each estimator loses at n = 4" in shown
+    assert "other rows" in shown
+    assert main([*options, "--csv"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["estimator", "context_length", "part", "estimate"]
+    unigram = {part: float(value) for name, _, part, value in rows[1:] if name == "unigram"}
+    assert sum(unigram.values()) == pytest.approx(2 * unigram["regret"], abs=1e-12)
+    assert [value for name, _, _, value in rows[1:] if name == "bigram"] == ["inf", *[""] * 6]
