@@ -10,7 +10,7 @@ import pytest
 
 import icl_estimators
 from icl_estimators import compare
-from icl_estimators.experiments.smoothing import effective_smoothing
+from icl_estimators.api import effective_smoothing
 from icl_estimators.notes import Code, Note, fields_of, join
 
 PACKAGE = Path(icl_estimators.__path__[0])

@@ -28,7 +28,7 @@ from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.exact import check_exact_budget
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.pseudo_counts.objective import AddConstantObjective
-from icl_estimators.sources import ChainLaw, all_prefixes, posterior_predictive, prefix_probabilities
+from icl_estimators.sources import ChainLaw, all_prefixes, posterior_predictive
 from icl_estimators.validation import InputError, positive_int
 
 __all__ = ["PARTS", "RegretBudget", "exact_budget"]
@@ -84,7 +84,8 @@ def exact_budget(estimator: Estimator, length: int, law: ChainLaw | None = None)
     Raises
     ------
     InputError
-        If the prefixes or the states are too many, the start law is not uniform, or `estimator` is for another K.
+        If the prefixes or the states are too many, the posterior of the chains is not known exactly, or `estimator`
+        is for another K.
     ContractError
         If the estimator fails, or its predictions break the contract.
 
@@ -97,8 +98,8 @@ def exact_budget(estimator: Estimator, length: int, law: ChainLaw | None = None)
     """
     law = law or ChainLaw()
     length = positive_int(length, "length")
-    if law.start != "uniform":
-        raise InputError("a regret budget needs start='uniform': under another the posterior has no closed form")
+    if not law.exact_posterior:
+        raise InputError("a regret budget needs chains whose posterior is known exactly: use start='uniform'")
     if estimator.n_states != law.n_states:
         raise InputError(f"{estimator.name} is for {estimator.n_states} states, the chains have {law.n_states}")
     if law.n_states > MOST_STATES:
@@ -150,8 +151,9 @@ class _Prefixes:
             predicted = ask(estimator, tokens, place="sequence {}".format, where=_what)[:, -1]
         moves = tokens[:, :-1] * k + tokens[:, 1:]
         counts = np.stack([(moves == move).sum(axis=1) for move in range(k * k)], axis=1)
-        weights = prefix_probabilities(tokens, k, law.concentration)[:, -1]
-        return np.concatenate([tokens[:, -1:], counts], axis=1), weights, predicted
+        weights = law.prefix_probabilities(tokens)
+        assert weights is not None  # the posterior is known
+        return np.concatenate([tokens[:, -1:], counts], axis=1), weights[:, -1], predicted
 
     def grouped(self, keys: NDArray[np.int64]) -> _Prefixes:
         """Average over groups with equal `keys`, weighted by probability."""

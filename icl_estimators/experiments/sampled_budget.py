@@ -91,7 +91,8 @@ def sampled_budget(
     Raises
     ------
     InputError
-        If an option is out of its range, the start law is not uniform, or `estimator` is for another K.
+        If an option is out of its range, the posterior of the chains is not known exactly, or `estimator` is for
+        another K.
     ContractError
         If the estimator fails, or its predictions break the contract.
 
@@ -106,8 +107,8 @@ def sampled_budget(
     length, seed = positive_int(length, "length"), positive_int(seed, "seed", at_least=0)
     reorderings, groups = positive_int(reorderings, "reorderings"), positive_int(groups, "groups", at_least=2)
     chains, level = positive_int(chains, "chains", at_least=groups), probability_level(level)
-    if law.start != "uniform":
-        raise InputError("a regret budget needs start='uniform': under another the posterior has no closed form")
+    if not law.exact_posterior:
+        raise InputError("a regret budget needs chains whose posterior is known exactly: use start='uniform'")
     if estimator.n_states != law.n_states:
         raise InputError(f"{estimator.name} is for {estimator.n_states} states, the chains have {law.n_states}")
     drawn = _Drawn.of(estimator, length, law, chains, reorderings, seed)
