@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from icl_estimators.api import compare
 from icl_estimators.estimators import get, get_all
-from icl_estimators.experiments.compare import compare, run_study
+from icl_estimators.experiments.compare import run_study
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.study import Study
 from icl_estimators.options import sampling_parent
