@@ -41,7 +41,7 @@ from icl_estimators.estimators.identity import study_identity
 from icl_estimators.estimators.intervened import Intervened
 from icl_estimators.estimators.transformer import Transformer
 from icl_estimators.experiments.observed import observed_risk
-from icl_estimators.experiments.smoothing import effective_smoothing
+from icl_estimators.api import effective_smoothing
 from icl_estimators.files import sha256
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ObservedSequences
