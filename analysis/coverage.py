@@ -300,7 +300,7 @@ def answer(table: pd.DataFrame) -> Answer:
     kinds = by_kind(table)
     odd = outside(table)
     held = (kinds["mean"] >= BAND[0]) & (kinds["mean"] <= BAND[1])
-    drawn = (table["studies"] + table["undefined"]).groupby(table["design"]).max()
+    drawn = (table["studies"] + table["undefined"]).groupby(table["design"]).min()
     studies = f"{drawn.min():,}" if drawn.min() == drawn.max() else f"{drawn.min():,} to {drawn.max():,}"
     verdict = (
         "No row is further from that range than Monte Carlo error explains."
@@ -399,7 +399,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     path = options.data / "coverage.csv"
     before = read(path) if options.add else None
-    first = 0 if before is None else int((before["studies"] + before["undefined"]).max())
+    first = (
+        0 if before is None else int((before["studies"] + before["undefined"]).groupby(before["design"]).min().max())
+    )
 
     def keep(so_far: pd.DataFrame, done: str) -> None:
         if not options.only:
