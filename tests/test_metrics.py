@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from icl_estimators.metrics import DECOMPOSITION_METRICS, MEANINGS, METRICS, Drawn, GivenPrefix, Metric
-from icl_estimators.sources import posterior_kl_floor, posterior_predictive
+from icl_estimators.sources import DirichletPosterior
 
 COUNTS = np.array([3, 0, 1], dtype=np.int32)
 PREDICTION = np.array([0.5, 0.2, 0.3])
@@ -17,14 +17,15 @@ DRAWS = 200_000
 @pytest.mark.parametrize("alpha", [0.7, 1.0])
 def test_what_is_expected_is_the_mean_of_the_losses_of_drawn_rows(name: str, alpha: float) -> None:
     metric, rng = METRICS[name], np.random.default_rng(7)
-    bayes, floor = posterior_predictive(COUNTS, alpha), posterior_kl_floor(COUNTS, alpha)
+    posterior = DirichletPosterior(COUNTS + alpha)
+    bayes, floor = posterior.predictive, posterior.kl_floor
     truth = rng.dirichlet(COUNTS + alpha, DRAWS)
     targets = (rng.random(DRAWS)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
     predictions = np.broadcast_to(PREDICTION, truth.shape)
     assert metric.expected is not None
     drawn = Drawn(predictions, truth, targets, np.broadcast_to(bayes, truth.shape), np.broadcast_to(floor, DRAWS))
     losses = metric.loss(drawn)
-    expected = float(metric.expected(GivenPrefix(PREDICTION, bayes, floor, COUNTS + alpha)))
+    expected = float(metric.expected(GivenPrefix(PREDICTION, posterior)))
     assert abs(losses.mean() - expected) <= 4.5 * losses.std() / np.sqrt(DRAWS) + 1e-12
 
 

@@ -65,10 +65,10 @@ def test_torch_until_told_that_much_is_coming():
 
 
 def test_a_large_study_is_told_and_says_so(kernel):
-    small = Study((get("transformer"), get("add-one")), "add-one", law=ChainLaw(), length=100, chains=100)
+    small = Study((get("transformer"), get("add-one")), "add-one", source=ChainLaw(), length=100, chains=100)
     small.announce()
     assert "kernel" not in small.record()
-    large = Study((get("transformer"), get("add-one")), "add-one", law=ChainLaw(), length=100, chains=100_000)
+    large = Study((get("transformer"), get("add-one")), "add-one", source=ChainLaw(), length=100, chains=100_000)
     large.announce()
     assert large.record()["kernel"] == ["transformer"]
 

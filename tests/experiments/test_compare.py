@@ -16,13 +16,14 @@ from icl_estimators import estimators as module_of_estimators
 from icl_estimators.api import Comparison, compare, effective_smoothing
 from icl_estimators.engine import running
 from icl_estimators.engine.blocks import blocks
-from icl_estimators.estimators import DEFAULT_SPECS, ContractError, get
+from icl_estimators.estimators import DEFAULT_SPECS, ContractError, get, get_all
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.evaluate import main as evaluate
 from icl_estimators.experiments import assembly
 from icl_estimators.experiments.assembly import weight_files
 from icl_estimators.experiments.risk import risk_block
 from icl_estimators.experiments.study import Study
+from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.inference import merge_in_order
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ChainLaw, sample_chains
@@ -400,8 +401,9 @@ def test_whoever_calls_is_warned_of_what_is_left_out(face: Any) -> None:
 
 
 def test_the_default_list_is_everyone() -> None:
-    study = Study.build(warn=print)
-    assert list(study.names) == list(DEFAULT_SPECS)
+    rules = get_all(None, n_states=3, warn=print, tune=gamma_tuner(ChainLaw(), 12))
+    assert list(Study.build(warn=print, length=12).names) == [rule.name for rule in rules]
+    assert len(rules) == len(DEFAULT_SPECS)
 
 
 def test_memory_does_not_grow_with_chains() -> None:

@@ -10,7 +10,6 @@ import pytest
 from scipy import special, stats
 
 from icl_estimators.estimators import get_all
-from icl_estimators.experiments import risk
 from icl_estimators.experiments.checks import exact_risks
 from icl_estimators.experiments.exact import ExactRisk, exact_risk
 from icl_estimators.experiments.risk import RiskMoments, risk_block
@@ -238,11 +237,11 @@ def test_the_martingale_check_is_0_within_its_error_and_sees_a_wrong_truth(monke
     def wrong(transition: np.ndarray) -> np.ndarray:
         return transition**2 / (transition**2).sum(axis=-1, keepdims=True)
 
-    def draw(*arguments: Any, **options: Any) -> Sample:
-        sample = sample_chains(*arguments, **options)
-        return Sample(sample.tokens, wrong(sample.transition))
+    def draw(source: ChainLaw, *arguments: Any, **options: Any) -> Sample:
+        sample = sample_chains(*arguments, law=source, **options)
+        return replace(sample, transition=wrong(sample.transition))
 
-    monkeypatch.setattr(risk, "sample_chains", draw)
+    monkeypatch.setattr(ChainLaw, "sample", draw)
     bad = whole(design).martingale
     assert bad is not None
     assert np.abs(zero_mean_check(bad).z).max() > 10

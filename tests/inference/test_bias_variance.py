@@ -21,7 +21,7 @@ def test_bias_and_variance_add_up(seed, n_chains, n_sequences, length, k):
     tokens = rng.integers(0, k, size=(n_chains, n_sequences, length))
     transition = rng.dirichlet(np.ones(k), size=(n_chains, k))
     predictions = rng.dirichlet(np.ones(k), size=tokens.shape)
-    cells = Cells.of(tokens, transition, np.full((n_chains, k), 1 / k))
+    cells = Cells.of(tokens, transition, np.full((n_chains, length, k), 1 / k))
     split = bias_variance(cells, predictions)
     scale = 1.0 + split.mse  # weights of rare states can be large
     assert (np.abs(split.bias_squared + split.variance - split.mse) <= 1e-12 * scale).all()

@@ -160,7 +160,7 @@ def test_finished_run(finished):
 
 
 def test_unfinished_run(unfinished):
-    refused(small(), unfinished, "is unfinished: --resume goes on")
+    refused(small(), unfinished, "is unfinished: --resume continues")
     assert prepare(small(), unfinished, resume=True, force=False) is None
 
 
