@@ -15,6 +15,8 @@ __all__ = ["main", "read_prompt"]
 LONGEST_DISPLAY = 200
 """The longest prompt whose attention is shown: the matrices have as many rows as it has tokens."""
 
+_CHECKED = 4096  # tokens on which estimators are checked: more would cost more than the predictions
+
 
 def _parser() -> Parser:
     parser = Parser(
@@ -106,7 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from icl_estimators.experiments.prediction import ask
 
     encoded = np.array([[labels.index(token) for token in tokens]], dtype=np.int64)
-    estimators = make_estimators(options, n_states=len(labels), concentration=1.0, check_length=len(tokens))
+    estimators = make_estimators(
+        options, n_states=len(labels), concentration=1.0, check_length=min(len(tokens), _CHECKED)
+    )
     rows = [
         ask(rule, encoded, place=lambda row: "the prompt", where=lambda given: "the prompt")[0, -1]
         for rule in estimators

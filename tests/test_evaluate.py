@@ -372,7 +372,8 @@ def test_a_broken_record_is_another_study(refused: Refused, tmp_path: Path) -> N
 
 def test_observed_series_leave_nothing_of_an_overwritten_study(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path), "--quiet"]
-    assert main([*DESIGN, "--report", "html", *out]) == 0
+    assert main([*DESIGN, "--no-report", *out]) == 0
+    (tmp_path / "figures").mkdir(exist_ok=True)
     (tmp_path / "figures" / "mine.svg").write_text("mine")
     assert main(["--dataset", "elnino", "--estimators", "add-one", "--no-report", *out, "--force"]) == 0
     assert sorted(contents(tmp_path)) == ["differences.csv", "figures/mine.svg", "pairs.csv", "risk.csv", "run.json"]

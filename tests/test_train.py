@@ -218,7 +218,7 @@ def test_help_is_quick_and_loads_no_heavy_library():
     assert "--resume" in done.stdout
 
 
-@pytest.mark.parametrize("engine", ["torch", "kernel"])
+@pytest.mark.parametrize("engine", [pytest.param("torch", marks=pytest.mark.slow), "kernel"])
 def test_killed_in_the_middle_and_resumed(tmp_path, engine):
     """Kill −9, twice, then resume: the weights are those of a run that was left alone, bit for bit."""
     if engine == "kernel":
@@ -248,8 +248,17 @@ def test_killed_in_the_middle_and_resumed(tmp_path, engine):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize(("jobs", "engine"), [("1", "torch"), ("2", "torch"), ("2", "kernel")])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("jobs", "engine", "number", "status"),
+    [
+        ("1", "torch", signal.SIGINT, 130),
+        ("2", "kernel", signal.SIGTERM, 143),
+        pytest.param("1", "torch", signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param("2", "torch", signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param("2", "torch", signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param("2", "kernel", signal.SIGINT, 130, marks=pytest.mark.slow),
+    ],
+)
 def test_interrupt_leaves_a_state_to_resume(tmp_path, hearing, jobs, engine, number, status):
     """Ctrl-C and SIGTERM, to the workers too: one line that says what to do, nothing lost. Saving by time is off."""
     if engine == "kernel":

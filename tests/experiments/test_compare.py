@@ -40,6 +40,7 @@ def saved(result: Comparison, folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in result.save(folder) if path.suffix == ".csv"}
 
 
+@pytest.mark.slow
 def test_tables_are_the_same_bytes_for_any_number_of_processes(
     rules: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

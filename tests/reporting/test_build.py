@@ -73,6 +73,7 @@ def test_every_figure_is_saved_alone(report: Path) -> None:
     assert names == {f"{stem}.{suffix}" for stem in stems for suffix in ("svg", "pdf")}
 
 
+@pytest.mark.slow
 def test_a_rebuild_gives_the_same_bytes(report: Path) -> None:
     before = {path: path.read_bytes() for path in report.rglob("*") if path.is_file()}
     build_report(report)

@@ -22,6 +22,7 @@ def outcomes(runs, out, *, jobs, should_stop=lambda: False, report=lambda run, s
     return dict(train_many(runs, out, jobs=jobs, **arguments))
 
 
+@pytest.mark.slow
 def test_processes_leave_what_one_after_the_other_does(tmp_path):
     runs = [small(0), small(1), small(2, peak_lr=1e30)]
     seen = {jobs: set() for jobs in (1, 2)}
