@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
