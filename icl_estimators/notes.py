@@ -73,10 +73,7 @@ class Code(Enum):
     SAW_KL = "the mean KL is {why}"
 
     # divergences and their bands
-    NO_POSTERIOR = (
-        "undefined with a stationary start: the first token is informative about the chain, so its posterior is not "
-        "exact"
-    )
+    NO_POSTERIOR = "undefined: the posterior of these chains given a prefix is not known exactly"
     FINITE_KL_ONLY = "conditional on a finite KL"
     ALL_INFINITE = "KL is infinite in every sequence"
     NO_BAND_OF_MEAN = "no band for a mean over n"

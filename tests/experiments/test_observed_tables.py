@@ -204,9 +204,8 @@ def test_the_summary_rests_on_pairs() -> None:
         StudyResult(found, {}).records, {"options": {**options, "reference": "add-one", "longest_history": 731}}
     )
     assert "Log loss minus that of add-one, like with like, paired by prediction" in text
-    assert (
-        "Smallest log loss: krichevsky-trofimov:window=100. Tied with it: add-constant:0.5:window=100 (identical)." in text
-    )
+    tied = "Tied with it: add-constant:0.5:window=100 (identical)."
+    assert f"Smallest log loss: krichevsky-trofimov:window=100. {tied}" in text
     assert "Tied with it: add-constant:0.5 (identical). Without an interval: add-one, unigram." in text
     short = observed_tables(made, lines(), reference="add-one", window=100)
     text = summary_text(

@@ -367,7 +367,7 @@ def test_the_recipe_has_rows_of_its_own_in_the_decomposition() -> None:
         np.testing.assert_array_equal(recipe.ci_high, made.high)
         assert recipe[["band_low", "band_high"]].isna().all(axis=None)
         if metric != "training_variance":
-            assert mean.note.str.contains("for these training runs only: the rows of the recipe generalise to other runs").all()
+            assert mean.note.str.contains("for these training runs only: the rows of the recipe generalise").all()
     kl = of(table, "m", "kl_bias_nats").estimate
     np.testing.assert_allclose(kl, np.mean([of(table, run.name, "kl_bias_nats").estimate for run in runs], axis=0))
 

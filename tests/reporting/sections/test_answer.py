@@ -65,8 +65,8 @@ def test_the_nearest_is_named_with_its_distance(regrets: Change) -> None:
     )
     text = words(nearest_sentence(study))
     assert "`transformer` has a mean regret of 0.0200 [0.0190, 0.0210] nats" in text
-    expected = "Next is `construction-softmax` with 0.0500 [0.0400, 0.0600]: 0.0300 [0.0290, 0.0310] more (paired difference), 2.50"
-    assert f"{expected} times as much." in text
+    assert "Next is `construction-softmax` with 0.0500 [0.0400, 0.0600]: 0.0300 [0.0290, 0.0310] more" in text
+    assert "more (paired difference), 2.50 times as much." in text
     assert "add-one" not in text, "the Bayes rule is not its own neighbour"
 
 
@@ -77,7 +77,7 @@ def test_the_paired_difference_decides_and_no_overlap(regrets: Change) -> None:
         "uniform": (0.2, 0.1, 0.3),
     }
     clear = words(nearest_sentence(regrets(**values)))
-    assert "with 0.0250 [0.0200, 0.0300]: 0.0050 [0.0040, 0.0060] more (paired difference), 1.25 times as much." in clear
+    assert "0.0050 [0.0040, 0.0060] more (paired difference), 1.25 times as much." in clear
     tied = words(nearest_sentence(regrets(half=0.006, **values)))
     assert "0.0050 [−0.0010, 0.0110] more (paired difference): not distinguishable from it." in tied
     everyone = words(nearest_sentence(regrets(half=0.5, **values)))
