@@ -246,7 +246,7 @@ METRICS: dict[str, Metric] = {
             "log_loss_nats",
             "log loss",
             "nats",
-            "−log p̂ of the token that came next",
+            "−log p̂ of the observed next token",
             loss=lambda d: log_loss(d.predictions, d.targets),
             expected=lambda g: g.log_loss,
         ),
@@ -258,7 +258,7 @@ KL_METRICS = ("kl_bias_nats", "kl_variance_nats")
 """The parts of the decomposition in KL, which need every p̂ above 0."""
 
 DECOMPOSITION_METRICS: dict[str, str] = {
-    "bias_squared": "squared bias of p̂ given the current token, unbiased (so it can come out below 0)",
+    "bias_squared": "squared bias of p̂ given the current token, unbiased (so it can be negative)",
     "variance": "variance of p̂ over sequences of one chain, given the current token",
     "training_variance": "variance over training runs of the mean prediction",
     "mse": "bias_squared + variance, exactly",

@@ -80,7 +80,7 @@ class Code(Enum):
     NO_BAND_OF_RATIO = "no band for a ratio"
     NO_BAND_TWO_WAY = "no band: the interval is two-way"
     NO_BAND_OF_SHARE = "no band for a share: see its Wilson interval"
-    BAND_COVERAGE = "coverage of 95 % bands over {length} lengths from {chains:,} chains × {sequences}: {shares}"
+    BAND_COVERAGE = "95 % bands over {length} lengths from {chains:,} chains × {sequences} have coverage {shares}"
     BAND_NOT_MEASURED = "the coverage of such a band has not been measured"
 
     # bias and variance

@@ -48,8 +48,8 @@ def _of(kind: Type) -> Callable[..., tuple[Column, ...]]:
 _text, _number, _integer, _boolean, _length = map(_of, Type)
 
 _CI = "of the pointwise confidence interval, Student's t; degrees of freedom: the number of chains minus 1"
-_PAIRS_CI = "of the interval that holds for all pairs of the metric at once (max-t over the pairs)"
-_BAND = "of the band that holds for all context lengths of the curve at once (sup-t); empty where there is none"
+_PAIRS_CI = "of the interval that is simultaneous over all pairs of the metric (max-t)"
+_BAND = "of the simultaneous band over all context lengths of the curve (sup-t); empty where there is none"
 
 _NOTE = _text(note="why a number is missing, or what it is conditional on")
 _ESTIMATOR = _text(estimator="the estimator; several training runs also have rows for their mean")
@@ -64,7 +64,7 @@ _CURVE = (
     *_ESTIMATOR,
     *_LENGTH,
     *_text(metric="what is estimated, see the list of metrics"),
-    *_number(estimate="its estimated expectation"),
+    *_number(estimate="estimated expectation of the metric"),
     *_INTERVAL,
     *_number(band_low=f"lower end {_BAND}", band_high=f"upper end {_BAND}"),
     *_CHAINS,
@@ -158,7 +158,7 @@ SCHEMAS: dict[str, Schema] = {
             ),
             *_boolean(
                 identified="True if the predictions determine the parameter",
-                boundary="True if the estimate lies on the edge of its range",
+                boundary="True if the estimate lies at the boundary of its range",
             ),
             *_NOTE,
         ),
@@ -207,13 +207,13 @@ SCHEMAS: dict[str, Schema] = {
         (
             *_text(
                 estimator="a trained model, or the explicit construction with the scales of r1, G and the read-out "
-                "that fit it best",
+                "that fit the model best",
                 matrix="S1: layer-1 scores by token; r1, r2: score by distance in layers 1 and 2; G: layer-2 scores; "
                 "direct, induction: logits from a position's own features and from those that layer 2 averages",
             ),
             *_integer(
                 row="from 0; rows of 2K entries are the token block, then the scratch block",
-                column="from 0, likewise; for r1 and r2 the distance",
+                column="from 0, in the same order; for r1 and r2 the distance",
             ),
             *_number(value="centred, which changes no prediction"),
         ),
@@ -233,7 +233,7 @@ SCHEMAS: dict[str, Schema] = {
             *_number(
                 estimate="the difference, 0 in expectation (bayes_bound: 0 or more)",
                 se="its standard error",
-                z="estimate / se: standard normal if all is well (bayes_bound: not far below 0)",
+                z="estimate / se: standard normal if the two agree (bayes_bound: not far below 0)",
             ),
             *_NOTE,
         ),

@@ -100,7 +100,7 @@ def test_a_band_is_of_its_curve_without_the_mean() -> None:
     band = simultaneous_band(moments.risk["unigram", "hellinger"].select(range(6)), level=0.9)
     np.testing.assert_array_equal(rows.band_low[:6], band.low)
     np.testing.assert_array_equal(rows.band_high[:6], band.high)
-    assert rows.note[0].startswith("coverage of 95 % bands over 6 lengths from 50 chains × 1: 0.")
+    assert rows.note[0].startswith("95 % bands over 6 lengths from 50 chains × 1 have coverage 0.")
     assert rows.note[6] == "no band for a mean over n"
 
 

@@ -200,7 +200,7 @@ def pseudo_count_sentence(results: Results) -> str | None:
         return None
     sound = [row for row in fits if row["identified"] and not row["boundary"]]
     rows = [row for row in sound if math.isfinite(row["estimate"])]
-    head = f"**What pseudo-count {_name(results, name)} acts like.**"
+    head = f"**The pseudo-count that {_name(results, name)} acts like.**"
     if len(rows) < 2:
         return f"{head} The data identify it at fewer than two numbers of visits."
     first, last = Estimate.of(rows[0]), Estimate.of(rows[-1])

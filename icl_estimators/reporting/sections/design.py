@@ -93,7 +93,7 @@ def _caveat(results: Results) -> str:
             sequences_per_chain=options["sequences_per_chain"],
         )
         caveats.append(
-            f"simulated for {metric} in studies like this one: {note}; the rows of each metric have their own"
+            f"in simulations of studies like this one, for {metric}, {note}; each metric has its own note in the tables"
         )
     if results.options["chains"] < _FEW:
         caveats.append(

@@ -122,7 +122,7 @@ def add_circuit(page: Page, results: Results) -> None:
         "A two-layer model without MLP and layer norm is determined by a few small matrices. {fig:circuit} shows those "
         f"of {shown} beside the explicit construction’s, in the same basis and on the same colour scale. Letters are "
         "tokens: A, B, … for “this token stands here” and A′, B′, … for “this token was read by layer 1”, which for a "
-        "previous-token head is the token before. Matrices are centred, which changes no prediction and makes them "
+        "previous-token head is the previous token. Matrices are centred, which changes no prediction and makes them "
         "comparable." + _scales(results, name)
     )
     page.figure(

@@ -73,8 +73,8 @@ def _alt(results: Results) -> str:
     for name in results.curves:
         own = [row for row in pseudo_counts(results, "visits", name) if 0 < row["estimate"] < math.inf]
         if own:
-            few, many = (f"{spell(row['estimate'], 2)} at {row['value']:g}" for row in (own[0], own[-1]))
-            texts.append(f"{name}: {few} visits, {many}")
+            few, many = (f"{spell(row['estimate'], 2)} at n_v = {row['value']:g}" for row in (own[0], own[-1]))
+            texts.append(f"{name}: {few}, {many}")
     return "; ".join(texts) + "." if texts else ""
 
 

@@ -146,8 +146,8 @@ def _ties_text(
     if not lines:
         return ""
     head = (
-        f"Estimators tied with the best, by paired differences ({level}, simultaneous over all pairs); the order of "
-        "rows is not a finding"
+        f"Estimators tied with the best, by paired differences (simultaneous {level} intervals); row order is not a "
+        "finding"
     )
     return "\n".join([head, *lines])
 
