@@ -15,7 +15,9 @@ from icl_estimators.reporting.results import Results
 __all__ = ["answer", "example"]
 
 START = 24
-PREVIOUS_TOKEN = Rule("a head looks at the previous token if at least 0.9 of its attention does, on average", low=0.9)
+PREVIOUS_TOKEN = Rule(
+    "a previous-token head puts at least 0.9 of its attention on the previous token, on average", low=0.9
+)
 
 
 def example(sizes: Sizes) -> Comparison:
@@ -62,19 +64,19 @@ def answer(sizes: Sizes, found: AttentionQuantities, shown: Comparison) -> Answe
         Drawing(
             f"attention-{name}",
             attention_example_figure(results, name),
-            f"Attention of both layers on the start of one sequence, {what}. Each row is the token that looks, and "
+            f"Attention of both layers on the start of one sequence, {what}. Each row is the token that attends, and "
             "sums to 1; grey is masked.",
             f"Two heat maps of attention weights on the tokens {word}, layers 1 and 2, {what}.",
         )
         for name, what in (("transformer", "the trained model"), ("construction", "the construction, ^ its sentinel"))
     )
     paragraph = (
-        f"{{fig:attention-transformer}} shows one sequence, {{fig:attention-construction}} what the construction does "
-        "with it. Layer 1 of the trained model looks at the previous token, with a shadow on itself; layer 2 looks at "
-        "the tokens that followed earlier occurrences, less sharply than the construction. Over "
+        "{fig:attention-transformer} shows one sequence, and {fig:attention-construction} shows the construction on "
+        "the same sequence. Layer 1 of the trained model attends to the previous token, and slightly to itself; layer "
+        "2 attends to the tokens that followed earlier occurrences, less sharply than the construction. Over "
         f"{sizes.attention:,} sequences the mass on the previous token is {interval(*early, 3)} on average at n = 2 to "
-        f"{start}, and {interval(*late, 3)} at n = {length}.{lost} The bias of the farthest distances is trained by "
-        "the last tokens of a sequence alone, and drifts."
+        f"{start}, and {interval(*late, 3)} at n = {length}.{lost} The bias of the farthest distances is trained only "
+        "by the last tokens of a sequence, so it drifts."
     )
     return Answer(
         "Attention at the start of a sequence",

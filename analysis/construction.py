@@ -45,10 +45,10 @@ def answer(sizes: Sizes) -> Answer:
         FREQUENCIES,
     )
     paragraph = (
-        f"The matrices, run as written on {SEQUENCES} sequences, give the empirical frequencies n~vw~/n~v~ up to "
-        f"{spell(worst)} at β = {SATURATED:g} ({{fig:construction}}), wherever the current token was left before. The "
-        f"trained model’s predictions differ from those frequencies by {farthest:.3f} on average: it does not compute "
-        "them."
+        f"The matrices, run as written on {SEQUENCES} sequences, give the empirical frequencies n~vw~/n~v~ to within "
+        f"{spell(worst)} at β = {SATURATED:g} ({{fig:construction}}), wherever the prefix has a transition out of the "
+        f"current token. The trained model’s predictions differ from those frequencies by {farthest:.3f} on average: "
+        "it does not compute them."
     )
     drawing = Drawing(
         "construction",

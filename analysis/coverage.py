@@ -305,28 +305,31 @@ def answer(table: pd.DataFrame) -> Answer:
     verdict = (
         "No row is further from that range than Monte Carlo error explains."
         if odd.empty
-        else f"Further from that range than Monte Carlo error explains are {len(odd)} rows, of these kinds: "
+        else f"{len(odd)} rows are further from that range than Monte Carlo error explains. They are of these kinds: "
         f"{'; '.join(dict.fromkeys(odd['kind']))}."
     )
     paragraph = (
-        f"Each kind of interval was tried in {studies} small studies of each design, with sequences of 6 tokens (of "
-        "4 for training runs), so that the true value is known by enumeration of all prefixes. {fig:coverage} shows "
-        f"the share of 95 % intervals that hold it, for {len(table):,} rows of the tables; {{tbl:coverage}} sums it "
-        f"up. The mean coverage of {int(held.sum())} of the {len(kinds)} kinds of row and design is between "
-        f"{BAND[0]:g} and {BAND[1]:g}. {verdict} A parameter at the boundary of its range is missed on one side only, "
-        "so that its nominal coverage is 0.975. Intervals of a mean over training runs are conditional on these runs; "
-        "those of the recipe are not. Two training runs say little about a recipe: they give no interval of its bias "
-        "and its training variance."
+        f"Each kind of interval was tested in {studies} small studies of each design. Sequences have 6 tokens (4 for "
+        "training runs), so the true value is known by enumeration of all prefixes. {fig:coverage} shows the share of "
+        f"95 % intervals that contain it, for {len(table):,} rows of the tables; {{tbl:coverage}} is a summary. The "
+        f"mean coverage of {int(held.sum())} of the {len(kinds)} kinds of row and design is between {BAND[0]:g} and "
+        f"{BAND[1]:g}. {verdict} An interval can miss a parameter at the boundary of its range on one side only, so "
+        "its nominal coverage is 0.975. Intervals of a mean over training runs are conditional on these runs; those of "
+        "the recipe are not. Two training runs say little about a recipe: they give no interval for its bias and its "
+        "training variance."
     )
     limits = "; ".join(
         f"*{kind}* ({shares.min():.3f} to {shares.max():.3f}): {why}"
         for kind, why in LIMITS.items()
         if len(shares := table.loc[table["kind"] == kind, "coverage"])
     )
-    paragraphs = (paragraph, *([f"Shown, but not held to the nominal level: {limits}."] if limits else []))
+    paragraphs = (
+        paragraph,
+        *([f"These kinds are shown but are not required to have nominal coverage: {limits}."] if limits else []),
+    )
     grid = Grid(
         "coverage",
-        ("kind of row", "design", "rows", "least", "mean", "largest"),
+        ("kind of row", "design", "rows", "smallest", "mean", "largest"),
         tuple(
             (
                 str(row.kind),
@@ -343,7 +346,7 @@ def answer(table: pd.DataFrame) -> Answer:
     drawing = Drawing(
         "coverage",
         _figure(table),
-        f"Coverage of 95 % intervals by kind of row, one dot a row of a table; {studies} small studies each, so that "
+        f"Coverage of 95 % intervals by kind of row, one dot per row of a table; {studies} small studies each, so "
         f"one standard error is {table['mc_se'].min():.3f}. Shaded: {BAND[0]:g} to {BAND[1]:g}.",
         "A dot plot: for each kind of row the coverage of its rows on a horizontal axis, with the range from "
         f"{BAND[0]:g} to {BAND[1]:g} shaded and 0.95 marked.",
@@ -365,7 +368,7 @@ def _figure(table: pd.DataFrame) -> Figure:
             axes.plot(values, place + spread, ".", color=blue.colour, markersize=3, alpha=0.6)
         axes.set_yticks(range(len(kinds)), kinds)
         axes.invert_yaxis()
-        axes.set_xlabel("share of intervals that hold the true value")
+        axes.set_xlabel("share of intervals that contain the true value")
     return figure
 
 

@@ -103,20 +103,20 @@ def answer(sizes: Sizes) -> Answer:
     late_lengths = n - DOZEN
     paragraph = (
         f"On {counts[0]:,} sequences the bands of the two curves overlap at {overlap[counts[0]]} of the {late_lengths} "
-        f"context lengths after the first dozen ({{fig:kl-to-truth}}, above); on {counts[1]:,} at {overlap[counts[1]]} "
-        f"(below). Paired on the same sequences, the 95 % interval of their difference leaves out 0 at "
-        f"{paired[counts[0]]} of these lengths already with {counts[0]:,}. After the first "
-        f"dozen tokens the model’s excess over the Bayes rule is {percent_interval(*share)} of the Bayes rule’s own "
-        f"KL, and {percent_interval(*last)} at n = {n}. In nats the excess is least at n = {least + 1}: "
-        f"{interval(*at_least, 4)}. As a share of the Bayes rule’s KL, which falls all the while, it is least at "
-        f"n = {least_share + 1}: {percent_interval(*at_least_share)}. Both are read off the estimates."
+        f"context lengths after the first dozen ({{fig:kl-to-truth}}, upper panel); on {counts[1]:,} sequences they "
+        f"overlap at {overlap[counts[1]]} (lower panel). But the 95 % interval of the paired difference excludes 0 at "
+        f"{paired[counts[0]]} of these lengths with only {counts[0]:,} sequences. After the first dozen tokens the "
+        f"model’s excess over the Bayes rule is {percent_interval(*share)} of the Bayes rule’s own KL, and "
+        f"{percent_interval(*last)} at n = {n}. In nats the excess is smallest at n = {least + 1}: "
+        f"{interval(*at_least, 4)}. As a share of the Bayes rule’s KL, which keeps falling, it is smallest at "
+        f"n = {least_share + 1}: {percent_interval(*at_least_share)}. Both lengths are chosen by the point estimates."
     )
     ends = ", ".join(f"{name} {kl[name][:, -1].mean():.4f}" for name in NAMES)
     drawing = Drawing(
         "kl-to-truth",
         _figure(curves, counts, n),
         "KL to the true next-token law of the trained model and of the Bayes rule, both axes logarithmic. Shaded: "
-        f"simultaneous 95 % bands; one from {counts[0]:,} sequences covers less than it says (about 0.8).",
+        f"simultaneous 95 % bands; a band from {counts[0]:,} sequences has less than its nominal coverage (about 0.8).",
         f"Two line plots of KL in nats against context length 1 to {n} on logarithmic axes, from {counts[0]:,} and "
         f"from {counts[1]:,} sequences. At n = {n}, on {counts[1]:,} sequences: {ends}.",
     )

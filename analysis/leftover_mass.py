@@ -19,8 +19,8 @@ VISITS = (1, 10, 40)
 EXACT = "exact-attention"
 PLUS_ONE = Rule("roughly +1 is a pseudo-count between 1/2 and 2", low=0.5, high=2.0)
 ITS_DOING = Rule(
-    "it is the leftover mass that smooths if with exact attention, the read-out as trained, the pseudo-count is at "
-    "most half as large",
+    "the leftover mass does the smoothing if the pseudo-count is at most half as large with exact attention and the "
+    "read-out as trained",
     low=2.0,
 )
 
@@ -54,7 +54,7 @@ def answer(sizes: Sizes) -> Answer:
                 f"the leftover mass does roughly what the +1 does, {when}", f"pseudo-count {when}", *intact, PLUS_ONE
             ),
             Claim(
-                f"it is the leftover mass that smooths, {when}",
+                f"the leftover mass does the smoothing, {when}",
                 f"pseudo-count, as a multiple of that with exact attention, {when}",
                 *times,
                 ITS_DOING,
@@ -63,13 +63,13 @@ def answer(sizes: Sizes) -> Answer:
         judged.setdefault(claims[-1].verdict, []).append(when)
         told.append(f"{interval(*intact, 2)} {when} ({interval(*times, 2)} times that with exact attention)")
     by_leftover, not_by_it = judged["holds"], judged["fails"]
-    verdicts = [f"it is the leftover mass that smooths {' and '.join(by_leftover)}"] if by_leftover else []
-    verdicts += [f"it is not {' and '.join(not_by_it)}"] if not_by_it else []
+    verdicts = [f"the leftover mass does the smoothing {' and '.join(by_leftover)}"] if by_leftover else []
+    verdicts += [f"{'it' if verdicts else 'the leftover mass'} does not {' and '.join(not_by_it)}"] if not_by_it else []
     paragraph = (
-        f"Fitted by the number of visits n~v~, the model acts like these pseudo-counts: {'; '.join(told)}. Making both "
-        "heads’ attention exact ({fig:mechanism}) takes the leftover mass away and leaves the rest of the model as it "
-        "is: what smoothing remains is that of a softmax read-out at a finite scale, trained together with the "
-        "attention that was taken away. The next section fits one to exact attention."
+        f"Fitted by the number of visits n~v~, the model acts like these pseudo-counts: {'; '.join(told)}. Making the "
+        "attention of both heads exact ({fig:mechanism}) removes the leftover mass and leaves the rest of the model "
+        "unchanged. The remaining smoothing comes from a softmax read-out at a finite scale, which was trained "
+        "together with the attention that was removed. The next section fits a new read-out to exact attention."
         + (f" By the rule, {', and '.join(verdicts)}." if verdicts else "")
     )
     drawing = Drawing(
@@ -78,7 +78,7 @@ def answer(sizes: Sizes) -> Answer:
         "Effective pseudo-count (above) and regret (below) of the trained model against visits, intact and with parts "
         "of its mechanism replaced, on the same sequences. Shaded: pointwise 95 % intervals, clustered on chains. "
         + INTERVENTION_DEFINITIONS,
-        "Two line plots on logarithmic axes against visits, pseudo-count and regret, a line an intervention. "
+        "Two line plots on logarithmic axes against visits, pseudo-count and regret, one line per intervention. "
         f"Intact pseudo-count: {', '.join(f'{spell(c.estimate, 2)} ({c.measure})' for c in claims[::2])}.",
     )
     kept = frame[frame["quantity"] != "regret_nats"]  # whose own values are those less the add-one rule's 0

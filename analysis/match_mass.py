@@ -61,13 +61,13 @@ def answer(sizes: Sizes, found: AttentionQuantities, every_run: pd.DataFrame) ->
         ),
         Claim(
             "increasingly so as the context grows",
-            f"match mass at n = {length} less that at n = {early}",
+            f"match mass at n = {length} minus that at n = {early}",
             *rise,
             INCREASES,
         ),
         Claim(
             "increasingly so as the context grows, in its second half",
-            f"match mass at n = {length} less that at n = {halfway}",
+            f"match mass at n = {length} minus that at n = {halfway}",
             *late_rise,
             INCREASES,
         ),
@@ -81,7 +81,7 @@ def answer(sizes: Sizes, found: AttentionQuantities, every_run: pd.DataFrame) ->
     )
     paragraph = (
         f"At n = {length} layer 2 puts {interval(*end, 3)} of its attention on positions that follow an earlier "
-        f"occurrence of the current token ({{fig:match-mass}}); attention spread evenly would put "
+        f"occurrence of the current token ({{fig:match-mass}}); uniform attention would put "
         f"{interval(*end_chance, 3)} there.{spread} On the same {sizes.attention:,} sequences it changes by "
         f"{interval(*rise, 3)} from n = {early} to {length}, and by {interval(*late_rise, 4)} from n = {halfway} to "
         f"{length}{_stays(late_rise)}; {1 - end[0]:.2f} of the attention stays on other positions."
@@ -104,7 +104,7 @@ def _stays(change: tuple[float, float, float]) -> str:
     if verdict == "holds":
         return ": no change beyond ±0.004"
     return (
-        ": a change of more than 0.004" if verdict == "fails" else ", which does not settle whether it changes by 0.004"
+        ": a change of more than 0.004" if verdict == "fails" else ", which does not show whether it changes by 0.004"
     )
 
 
@@ -120,7 +120,7 @@ def _figure(own: pd.DataFrame, every_run: pd.DataFrame, length: int) -> Figure:
         curves: list[Curve] = []
         for quantity, label, look in (
             ("match_mass", "match mass", blue),
-            ("match_mass_chance", "chance: even attention", grey),
+            ("match_mass_chance", "chance: uniform attention", grey),
         ):
             curves.append(curve_of(own[own["quantity"] == quantity], label, look, x="context_length"))
         draw_curves(axes, curves, log=False)

@@ -1,4 +1,4 @@
-"""How many parameters has the trained model?"""
+"""How many parameters does the trained model have?"""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def answer() -> Answer:
     paragraph = (
         f"The file of the shipped model has {len(frame)} tensors with {total:,} entries: an embedding and an "
         "unembedding of 3 × 64, four matrices of 64 × 64 in each of two layers, and one number for each of 100 "
-        "relative distances in each layer. There is no sentinel, and embedding and unembedding are not tied."
+        "relative distances in each layer. There is no sentinel, and the embedding and unembedding are not tied."
     )
     return Answer("Size of the model", {"model_size": frame}, (paragraph,), (), (claim,))

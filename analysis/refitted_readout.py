@@ -116,10 +116,10 @@ def answer(sizes: Sizes) -> Answer:
     model, kept = (interval(row.regret_nats, row.ci_low, row.ci_high) for row in frame.iloc[:2].itertuples())
     paragraph = (
         f"Exact attention under the trained read-out has a mean regret of {kept} nats over n = 1 to {sizes.length}, "
-        f"the intact model {model}, on the same {sizes.many:,} sequences. That read-out was trained together with "
-        "spread attention, so this tells only half. A read-out softmax(γf + bonus) that is fitted to exact frequencies "
-        "f, on chains of its own, has, depending on what f is where the current token was not left before: "
-        f"{listed}. {_verdict(frame.iloc[2:])}"
+        f"and the intact model has {model}, on the same {sizes.many:,} sequences. That read-out was trained together "
+        "with spread attention, so this comparison is not enough. We therefore fit a read-out softmax(γf + bonus) to "
+        "exact frequencies f, on separate chains. Its mean regret depends on what f is where the prefix has no "
+        f"transition out of the current token: {listed}. {_verdict(frame.iloc[2:])}"
     )
     return Answer("Exact attention with a read-out fitted to it", {"refitted_readout": frame}, (paragraph,))
 
@@ -128,7 +128,7 @@ def _verdict(refitted: pd.DataFrame) -> str:
     verdicts = [HELPS.verdict(row.more_low, row.more_high) for row in refitted.itertuples()]
     better, worse = verdicts.count("fails"), verdicts.count("holds")
     text = (
-        f"Paired with the model on the same sequences, {better} of the {len(verdicts)} predict better than it and "
-        f"{worse} worse."
+        f"By paired differences on the same sequences, {better} of the {len(verdicts)} predict better than the model "
+        f"and {worse} worse."
     )
-    return text + (" It does not follow that spread attention is worth having." if better else "")
+    return text + (" So these results do not show that spread attention helps." if better else "")

@@ -101,15 +101,15 @@ def _add_verdicts(page: Page, claims: Sequence[Claim]) -> None:
     page.text(
         f"Of {counted(len(claims), 'test')} of the article’s claims "
         f"{', '.join(part for part in parts if not part.startswith('0 '))}. A claim "
-        "*holds* if the whole 95 % interval of its measure satisfies the rule, *fails* if none of it does, and is *not "
-        "distinguishable* otherwise."
+        "*holds* if the whole 95 % interval of its measure satisfies the rule, *fails* if no part of it does, and is "
+        "*not distinguishable* otherwise."
     )
     rows = [[escape(claim.claim), f"**{claim.verdict}**", _number(claim), escape(claim.measure)] for claim in claims]
     page.table(
         "claims",
         ["claim", "verdict", "estimate [95 %]", "measure"],
         rows,
-        f"The article’s claims, measured. With the rules also in {code('data/study/claims.csv')}.",
+        f"The article’s claims, measured. They are also in {code('data/study/claims.csv')}, with the rules.",
         left=4,
     )
     rules = dict.fromkeys(claim.rule.text for claim in claims)
@@ -125,9 +125,9 @@ def _number(claim: Claim) -> str:
 def _add_provenance(page: Page, data: Path, found: dict[str, Answer]) -> None:
     tables = ", ".join(code(f"{name}.csv") for answer in found.values() for name in answer.tables)
     page.text(
-        f"{code('make study')} gives every number, figure and sentence of this report again, from a table "
-        f"{code('coverage.csv')} that {code('make coverage')} makes. The tables behind it are "
-        f"in {code('data/study')}: {tables}, {code('claims.csv')}; the versions that made them in {code('run.json')}."
+        f"{code('make study')} reproduces every number, figure and sentence of this report, from the table "
+        f"{code('coverage.csv')} that {code('make coverage')} writes. The tables behind it are in "
+        f"{code('data/study')}: {tables}, {code('claims.csv')}. The versions that made them are in {code('run.json')}."
     )
 
 

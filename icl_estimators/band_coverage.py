@@ -100,7 +100,7 @@ def band_note(metric: str, *, length: int, chains: int, sequences_per_chain: int
     Examples
     --------
     >>> band_note("split_weight", length=100, chains=200)
-    'how often such a band covers has not been measured'
+    'the coverage of such a band has not been measured'
     """
     found = measured_coverage(metric, length=length, chains=chains, sequences_per_chain=sequences_per_chain)
     if found is None:

@@ -178,7 +178,7 @@ METRICS: dict[str, Metric] = {
             "kl_nats",
             "KL",
             "nats",
-            "KL(P[t_n] ‖ p̂) of the prediction from the drawn chain's row; inf where a possible token got probability 0",
+            "KL(P[t_n] ‖ p̂), from the drawn chain's row to the prediction; inf if a possible token has p̂ = 0",
             loss=lambda d: d.kl,
             expected=lambda g: g.kl,
             checked=True,
@@ -198,7 +198,7 @@ METRICS: dict[str, Metric] = {
             "kl_rb_nats",
             "E KL",
             "nats",
-            "kl_nats with the chain integrated out given the prefix: same mean, less noise",
+            "kl_nats with the chain integrated out given the prefix: same mean, smaller variance",
             loss=lambda d: np.asarray(d.floor + d.regret),
             needs_posterior=True,
             paired=False,  # its differences are those of the regret
@@ -207,7 +207,7 @@ METRICS: dict[str, Metric] = {
             "regret_nats",
             "regret",
             "nats",
-            "KL(q ‖ p̂) with q the Bayes predictive: the excess of KL over the Bayes rule's, never negative",
+            "KL(q ‖ p̂) with q the Bayes predictive: how far the KL exceeds that of the Bayes rule; never negative",
             loss=lambda d: d.regret,
             expected=lambda g: g.regret,
             needs_posterior=True,
@@ -217,7 +217,7 @@ METRICS: dict[str, Metric] = {
             "p_infinite",
             "P(KL=inf)",
             "",
-            "share of sequences with infinite KL; an estimate of it has a Wilson interval",
+            "share of sequences with infinite KL, with a Wilson interval",
             loss=lambda d: np.isinf(d.kl).astype(np.float64),
             expected=lambda g: np.isinf(g.kl).astype(np.float64),
             summary="share",
@@ -246,7 +246,7 @@ METRICS: dict[str, Metric] = {
             "log_loss_nats",
             "log loss",
             "nats",
-            "−log p̂ of the token that came next",
+            "−log p̂ of the observed next token",
             loss=lambda d: log_loss(d.predictions, d.targets),
             expected=lambda g: g.log_loss,
         ),
@@ -258,28 +258,28 @@ KL_METRICS = ("kl_bias_nats", "kl_variance_nats")
 """The parts of the decomposition in KL, which need every p̂ above 0."""
 
 DECOMPOSITION_METRICS: dict[str, str] = {
-    "bias_squared": "squared bias of p̂ given the current token, unbiased (so it can come out below 0)",
+    "bias_squared": "squared bias of p̂ given the current token, unbiased (so it can be negative)",
     "variance": "variance of p̂ over sequences of one chain, given the current token",
     "training_variance": "variance over training runs of the mean prediction",
     "mse": "bias_squared + variance, exactly",
-    "split_weight": "share of the weight with two sequences or more to tell bias from variance",
-    "kl_bias_nats": "KL of the truth from the normalised geometric mean of predictions (Heskes 1998)",
+    "split_weight": "share of the weight in cells with two or more sequences, which separate bias from variance",
+    "kl_bias_nats": "KL from the truth to the normalised geometric mean of predictions (Heskes 1998)",
     "kl_variance_nats": "the rest of the mean KL, jackknifed",
 }
 """The metrics of decomposition.csv, in its order, and their meanings."""
 
 ATTENTION_QUANTITIES: dict[str, str] = {
-    "previous_token_mass": "layer 1: attention on the token before",
+    "previous_token_mass": "layer 1: attention on the previous token",
     "self_mass": "layer 1: attention on the position itself",
     "match_mass": "layer 2: attention on positions that follow an earlier occurrence of the current token",
-    "match_mass_chance": "what even attention over all positions would put there",
+    "match_mass_chance": "the match mass if attention were uniform over all positions",
 }
 """The quantities of attention.csv, in its order, and their meanings."""
 
 MEANINGS: dict[str, str] = {
     **{metric.name: metric.meaning for metric in METRICS.values()},
-    "log_loss_nats_lag_0": "of one series, log_loss_nats with a standard error as if predictions were independent",
-    "log_loss_nats_block_bootstrap": "of one series, log_loss_nats with an interval by the moving-block bootstrap",
+    "log_loss_nats_lag_0": "log_loss_nats of one series, with a standard error that treats predictions as independent",
+    "log_loss_nats_block_bootstrap": "log_loss_nats of one series, with a moving-block bootstrap interval",
     **DECOMPOSITION_METRICS,
     **ATTENTION_QUANTITIES,
 }

@@ -47,14 +47,14 @@ def _of(kind: Type) -> Callable[..., tuple[Column, ...]]:
 
 _text, _number, _integer, _boolean, _length = map(_of, Type)
 
-_CI = "of the pointwise confidence interval, Student's t with one degree of freedom less than there are chains"
-_PAIRS_CI = "of the interval that holds for all pairs of the metric at once (max-t over the pairs)"
-_BAND = "of the band that holds for all context lengths of the curve at once (sup-t); empty where there is none"
+_CI = "of the pointwise confidence interval, Student's t; degrees of freedom: the number of chains minus 1"
+_PAIRS_CI = "of the interval that is simultaneous over all pairs of the metric (max-t)"
+_BAND = "of the simultaneous band over all context lengths of the curve (sup-t); empty where there is none"
 
 _NOTE = _text(note="why a number is missing, or what it is conditional on")
-_ESTIMATOR = _text(estimator="whose predictions; several training runs also have a row for their mean")
+_ESTIMATOR = _text(estimator="the estimator; several training runs also have rows for their mean")
 _LENGTH = _length(context_length="n, the number of tokens read, 1 … T, or `mean`: the average over n")
-_CHAINS = _integer(n_chains="chains that the estimate is made of")
+_CHAINS = _integer(n_chains="number of chains in the estimate")
 _ENDS = _number(ci_low=f"lower end {_CI}", ci_high=f"upper end {_CI}")
 _INTERVAL = (
     *_number(se="standard error of the estimate (not of one sequence); the chain is the independent unit"),
@@ -64,31 +64,31 @@ _CURVE = (
     *_ESTIMATOR,
     *_LENGTH,
     *_text(metric="what is estimated, see the list of metrics"),
-    *_number(estimate="its estimated expectation"),
+    *_number(estimate="estimated expectation of the metric"),
     *_INTERVAL,
     *_number(band_low=f"lower end {_BAND}", band_high=f"upper end {_BAND}"),
     *_CHAINS,
-    *_integer(n_sequences="sequences that the estimate is made of"),
+    *_integer(n_sequences="number of sequences in the estimate"),
     *_NOTE,
 )
 
 SCHEMAS: dict[str, Schema] = {
-    "risk": Schema("distance of the predictions from the truth", _CURVE),
+    "risk": Schema("divergence of the predictions from the truth", _CURVE),
     "differences": Schema(
-        "each estimator less the reference, on the same draws",
+        "each estimator minus the reference, on the same draws",
         (
             *_ESTIMATOR,
             *_text(reference="the estimator that is subtracted"),
             *_LENGTH,
             *_text(metric="what is compared"),
             *_number(
-                difference="estimator less reference; above 0 the estimator is worse",
+                difference="estimator minus reference; above 0 the estimator is worse",
                 se="standard error of the paired difference",
             ),
             *_ENDS,
             *_number(
-                correlation="of the two estimators' chain means; on observed data of their sums by sequence, or in "
-                "the long run",
+                correlation="correlation of the two estimators' chain means; on observed data of their sums by "
+                "sequence, or the long-run correlation",
                 variance_reduction="how many times more chains an unpaired comparison would need for the same "
                 "standard error",
                 rao_blackwell_factor="how many times more chains the realised KL would need for the standard error "
@@ -98,15 +98,15 @@ SCHEMAS: dict[str, Schema] = {
         ),
     ),
     "pairs": Schema(
-        "all pairs of estimators, on the same draws, and who is tied with the best",
+        "all pairs of estimators, on the same draws, and which are tied with the best",
         (
             *_text(
-                estimator="of the two the one with the greater mean, or infinite, or undefined",
-                other="the one with the lesser mean",
-                metric="what is compared: the mean over n, or on observed sequences over predictions",
+                estimator="the one of the two with the larger, infinite or undefined mean",
+                other="the one with the smaller mean",
+                metric="what is compared: the mean of this metric over n, or over predictions on observed sequences",
             ),
             *_number(
-                difference="mean of the estimator less that of the other, on the same draws",
+                difference="mean of the estimator minus that of the other, on the same draws",
                 se="standard error of the paired difference",
                 ci_low=f"lower end {_PAIRS_CI}",
                 ci_high=f"upper end {_PAIRS_CI}",
@@ -114,14 +114,14 @@ SCHEMAS: dict[str, Schema] = {
                 "estimators",
             ),
             *_boolean(
-                tied="in a pair whose other is the best (the least mean): True if the estimator cannot be told from "
-                "it, the simultaneous interval holding 0, False if it can, the best being finite and the estimator "
-                "infinite included; empty where there is no interval, and in the other pairs",
+                tied="for pairs with the best (the smallest mean) as `other`: True if the simultaneous interval "
+                "contains 0, False if it does not, or if only the estimator is infinite; empty where there is no "
+                "interval, and for all other pairs",
             ),
             *_NOTE,
         ),
     ),
-    "decomposition": Schema("bias and variance, from a nested design of its own", _CURVE),
+    "decomposition": Schema("bias and variance, from a separate nested design", _CURVE),
     "signed_bias": Schema(
         "which probabilities are predicted too high, which too low",
         (
@@ -138,42 +138,41 @@ SCHEMAS: dict[str, Schema] = {
         ),
     ),
     "smoothing": Schema(
-        "which pseudo-count an estimator acts like",
+        "the pseudo-count that an estimator acts like",
         (
             *_ESTIMATOR,
             *_text(by="`overall`, `context-length` or `visits` (transitions seen out of the current token)"),
             *_integer(value="the context length or the number of visits; empty for `overall`"),
             *_text(
                 family="the family of rules that was fitted; `add-constant` is the pseudo-count",
-                parameter="which of its parameters",
+                parameter="the parameter of that family",
             ),
             *_number(
                 estimate="its value; 0 or inf at a boundary",
                 se="standard error, for positive parameters by the delta method from their logarithm",
                 ci_low="lower end of the confidence interval, clustered on chains",
                 ci_high="upper end of the confidence interval",
-                residual_kl_nats="mean KL of the estimator's prediction from the fitted rule's: what the rule leaves "
-                "over",
+                residual_kl_nats="mean KL(estimator ‖ fitted rule): what the rule leaves unexplained",
                 residual_kl_heldout_nats="the same on chains that were not used for the fit",
                 explained="1 − ΣKL(p̂‖fitted rule)/ΣKL(p̂‖uniform)",
             ),
             *_boolean(
                 identified="True if the predictions determine the parameter",
-                boundary="True if the estimate lies on the edge of its range",
+                boundary="True if the estimate lies at the boundary of its range",
             ),
             *_NOTE,
         ),
     ),
     "interventions": Schema(
-        "what changing the model's parts does",
+        "the effect of changing parts of the model",
         (
             *_text(intervention="what was changed in the model"),
             *_integer(visits="transitions seen out of the current token"),
             *_text(quantity="what was measured"),
             *_number(
                 estimate="its value under the intervention",
-                difference="the intact model's less the estimate, on the same sequences; with _from_add_one the "
-                "add-one rule's, which is 0, less the estimate",
+                difference="the intact model's value minus the estimate, on the same sequences; for _from_add_one "
+                "the add-one rule's value, which is 0, minus the estimate",
                 se="standard error of the difference",
                 ci_low="lower end of its confidence interval",
                 ci_high="upper end of its confidence interval",
@@ -185,8 +184,8 @@ SCHEMAS: dict[str, Schema] = {
         "where the two attention layers look",
         (
             *_ESTIMATOR,
-            *_length(context_length="n, the position that looks"),
-            *_text(quantity="which share of attention, see the list of metrics"),
+            *_length(context_length="n, the position that attends"),
+            *_text(quantity="the share of attention, see the list of metrics"),
             *_number(estimate="its mean over sequences"),
             *_INTERVAL,
             *_NOTE,
@@ -196,7 +195,9 @@ SCHEMAS: dict[str, Schema] = {
         "attention weights on the start of one sequence",
         (
             *_ESTIMATOR,
-            *_integer(layer="1 or 2", query="the position that looks; 0 is a sentinel", key="the position looked at"),
+            *_integer(
+                layer="1 or 2", query="the position that attends; 0 is a sentinel", key="the position attended to"
+            ),
             *_text(query_token="token at the query position", key_token="token at the key position"),
             *_number(weight="share of attention; those of one query sum to 1"),
         ),
@@ -206,13 +207,13 @@ SCHEMAS: dict[str, Schema] = {
         (
             *_text(
                 estimator="a trained model, or the explicit construction with the scales of r1, G and the read-out "
-                "that fit it best",
+                "that fit the model best",
                 matrix="S1: layer-1 scores by token; r1, r2: score by distance in layers 1 and 2; G: layer-2 scores; "
                 "direct, induction: logits from a position's own features and from those that layer 2 averages",
             ),
             *_integer(
                 row="from 0; rows of 2K entries are the token block, then the scratch block",
-                column="from 0, likewise; for r1 and r2 the distance",
+                column="from 0, in the same order; for r1 and r2 the distance",
             ),
             *_number(value="centred, which changes no prediction"),
         ),
@@ -221,18 +222,18 @@ SCHEMAS: dict[str, Schema] = {
         "numbers that must agree",
         (
             *_text(
-                check="martingale: realised KL of the Bayes rule less its posterior mean; exact:…: Monte Carlo less "
-                "exact enumeration; mse: the nested design less the risk design; next_token: the probability given to "
-                "the token that came less what the posterior expects of it; bayes_bound:…: the loss less that of the "
-                "Bayes rule, which can’t be below 0; saw_the_future: there only for an estimator that fails one of "
-                "these two beyond doubt",
+                check="martingale: realised KL of the Bayes rule minus its posterior mean; exact:…: Monte Carlo minus "
+                "exact enumeration; mse: the nested design minus the risk design; next_token: the probability given to "
+                "the token that came next minus its posterior expectation; bayes_bound:…: the loss minus that of the "
+                "Bayes rule, which cannot be below 0; saw_the_future: only for an estimator that clearly fails one of "
+                "these two checks",
             ),
             *_ESTIMATOR,
             *_LENGTH,
             *_number(
                 estimate="the difference, 0 in expectation (bayes_bound: 0 or more)",
                 se="its standard error",
-                z="estimate / se: standard normal if all is well (bayes_bound: not far below 0)",
+                z="estimate / se: standard normal if the two agree (bayes_bound: not far below 0)",
             ),
             *_NOTE,
         ),

@@ -30,7 +30,7 @@ def test_the_note_differs_with_the_design_and_the_metric():
     assert len(notes) == 8
     found = measured_coverage("kl_nats", length=100, chains=200)
     note = band_note("kl_nats", length=100, chains=200)
-    assert note.startswith("95 % bands over 100 lengths from 200 chains × 1 covered ")
+    assert note.startswith("95 % bands over 100 lengths from 200 chains × 1 have coverage ")
     for name, share in found.shares.items():
         assert f"{share:.2f} ({name})" in note
 

@@ -82,7 +82,7 @@ def test_observed_sequences_make_a_report(tmp_path: Path) -> None:
     rules = ["--estimators", "add-one,bigram,uniform"]
     assert evaluate.main(["--sequences", str(sequences), "--characters", *rules, "--out", str(out), "--quiet"]) == 0
     text = (out / "report.md").read_text(encoding="utf-8")
-    assert "**Least log loss.** `add-one`" in text
+    assert "**Lowest log loss.** `add-one`" in text
     assert "3 states (A, B, Ü)" in text
     assert (out / "report.pdf").is_file()
 

@@ -41,8 +41,8 @@ def test_a_run_leaves_tables_figures_and_a_record(tmp_path: Path, capsys: pytest
     assert main([*QUICK, "--out", str(out)]) == 0
     text, errors = capsys.readouterr()
     assert errors == ""
-    assert "Which pseudo-count α each estimator acts like" in text
-    assert "What a rule leaves over" in text
+    assert "Effective pseudo-count α of each estimator" in text
+    assert "Left over by a rule" in text
     for name in ("smoothing.csv", "run.json", "figures/pseudo_count.svg", "figures/prediction.pdf"):
         assert (out / name).is_file(), name
         assert str(out / name) in text
@@ -76,7 +76,7 @@ def test_groups_and_families_are_chosen(tmp_path: Path, capsys: pytest.CaptureFi
     assert "n_v = 5" not in capsys.readouterr().out
     assert not (tmp_path / "figures" / "prediction.svg").exists()
     assert main([*QUICK, "--out", str(tmp_path), "--by", "visits", "--families", "none", "--force"]) == 0
-    assert "What a rule leaves over" not in capsys.readouterr().out
+    assert "Left over by a rule" not in capsys.readouterr().out
     assert (tmp_path / "figures" / "prediction.svg").exists()
 
 

@@ -137,8 +137,8 @@ def test_the_least_excess_is_told_in_nats_and_as_a_share(found: dict[str, Answer
     answer = found["kl_to_truth"]
     table = answer.tables["kl_excess"]
     nats, share = (int(table.loc[table[column].idxmin(), "context_length"]) for column in ("regret_nats", "share"))
-    assert f"In nats the excess is least at n = {nats}:" in answer.paragraphs[0]
-    assert f"it is least at n = {share}:" in answer.paragraphs[0]
+    assert f"In nats the excess is smallest at n = {nats}:" in answer.paragraphs[0]
+    assert f"it is smallest at n = {share}:" in answer.paragraphs[0]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_the_least_excess_is_told_in_nats_and_as_a_share(found: dict[str, Answer
     [
         ((-0.0017, -0.0032, -0.0002), ": no change beyond ±0.004"),
         ((0.01, 0.008, 0.012), ": a change of more than 0.004"),
-        ((-0.005, -0.015, 0.004), ", which does not settle whether it changes by 0.004"),
+        ((-0.005, -0.015, 0.004), ", which does not show whether it changes by 0.004"),
     ],
 )
 def test_no_change_is_said_only_of_an_interval_within_its_bounds(change: tuple[float, float, float], said: str) -> None:

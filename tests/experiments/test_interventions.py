@@ -71,7 +71,7 @@ def test_every_difference_is_what_is_compared_with_less_the_estimate(table):
             seen.add((row.intervention, row.quantity))
             assert np.isnan(row.ci_low) or row.ci_low <= row.difference <= row.ci_high
         if from_add_one:
-            assert "add-one rule, which is 0, less this" in row.note
+            assert "add-one rule, which is 0, minus this" in row.note
     quantities = {"log_pseudo_count", "regret_nats", "log_pseudo_count_from_add_one", "regret_nats_from_add_one"}
     assert {quantity for _, quantity in seen} == quantities
     # Regret is above 0, so the difference from the add-one rule's 0 is below it.

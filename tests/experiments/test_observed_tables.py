@@ -147,7 +147,7 @@ def test_a_rule_that_reads_a_window_only_is_compared_where_it_can_be() -> None:
     rows = made["differences"].frame().set_index("estimator")
     assert (
         rows.loc["add-one"].note
-        == "no difference: short reads a window only, so it has no whole history to compare with"
+        == "no difference: short reads only a window, so it has no whole history to compare with"
     )
     assert rows.loc["add-one:window=10"].reference == "short:window=10"
 
@@ -203,10 +203,9 @@ def test_the_summary_rests_on_pairs() -> None:
     text = summary_text(
         StudyResult(found, {}).records, {"options": {**options, "reference": "add-one", "longest_history": 731}}
     )
-    assert "Log loss less that of add-one, like with like, paired by prediction" in text
-    assert (
-        "Least log loss: krichevsky-trofimov:window=100. Tied with it: add-constant:0.5:window=100 (identical)." in text
-    )
+    assert "Log loss minus that of add-one, like with like, paired by prediction" in text
+    tied = "Tied with it: add-constant:0.5:window=100 (identical)."
+    assert f"Smallest log loss: krichevsky-trofimov:window=100. {tied}" in text
     assert "Tied with it: add-constant:0.5 (identical). Without an interval: add-one, unigram." in text
     short = observed_tables(made, lines(), reference="add-one", window=100)
     text = summary_text(

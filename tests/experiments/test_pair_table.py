@@ -64,7 +64,7 @@ def test_overlapping_intervals_do_not_decide() -> None:
     assert (row.estimator, row.other, row.tied) == ("add-constant:0.9", "add-one", False)
     assert row.ci_low > 0
     assert row.difference == pytest.approx(mean.loc["add-constant:0.9"].estimate, rel=1e-12)
-    assert "Least mean regret: add-one. Tied with it: none." in result.summary()
+    assert "Smallest mean regret: add-one. Tied with it: none." in result.summary()
 
 
 def test_twins_are_identical_and_tied() -> None:
@@ -78,8 +78,8 @@ def test_twins_are_identical_and_tied() -> None:
     assert best.tied.to_dict() == {"add-constant:0.5": True, "add-one": False, "uniform": False, "bigram": False}
     assert (rows.drop(index=best.index.map(lambda name: (name, "krichevsky-trofimov"))).tied == "").all()
     text = result.summary()
-    assert "Least mean regret: krichevsky-trofimov. Tied with it: add-constant:0.5 (identical)." in text
-    assert "of those that are not the Bayes rule: add-one. Tied with it: none." in text
+    assert "Smallest mean regret: krichevsky-trofimov. Tied with it: add-constant:0.5 (identical)." in text
+    assert "apart from the Bayes rule: add-one. Tied with it: none." in text
     twins = compare(rules[:2], reference="add-constant:0.5", chains=60, length=5, decomposition_chains=0).differences
     assert of(twins, "kl_nats").note.eq(Note(Code.IDENTICAL)).all()
 
@@ -92,7 +92,7 @@ def test_with_a_stationary_start_pairs_of_regret_say_why_there_are_none() -> Non
     assert regret[["difference", "se", "ci_low", "ci_high", "p_simultaneous"]].isna().all(axis=None)
     assert regret.note.str.startswith("undefined: the posterior of these chains").all()
     assert of(result.pairs, "kl_nats").difference.notna().all()
-    assert "Least mean KL: " in result.summary()
+    assert "Smallest mean KL: " in result.summary()
 
 
 def test_one_estimator_makes_no_pairs() -> None:

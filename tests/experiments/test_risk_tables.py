@@ -100,8 +100,8 @@ def test_a_band_is_of_its_curve_without_the_mean() -> None:
     band = simultaneous_band(moments.risk["unigram", "hellinger"].select(range(6)), level=0.9)
     np.testing.assert_array_equal(rows.band_low[:6], band.low)
     np.testing.assert_array_equal(rows.band_high[:6], band.high)
-    assert rows.note[0].startswith("95 % bands over 6 lengths from 50 chains × 1 covered 0.")
-    assert rows.note[6] == "no band: it runs over context lengths"
+    assert rows.note[0].startswith("95 % bands over 6 lengths from 50 chains × 1 have coverage 0.")
+    assert rows.note[6] == "no band for a mean over n"
 
 
 def test_every_empty_cell_has_its_reason(small: Comparison) -> None:
@@ -287,7 +287,7 @@ def test_several_training_runs_have_rows_of_their_own_of_their_mean_and_of_their
         assert recipe.note.str.startswith(
             "two-way over 2 training runs and 70 chains, t with 1 degree of freedom for the runs and 69 for the chains"
         ).all()
-        assert recipe.note.str.endswith("; no band for a two-way interval").all()
+        assert recipe.note.str.endswith("; no band: the interval is two-way").all()
         made = two_way_intervals([block.risk[name, metric] for name in names[:2]], block.risk["transformer", metric])
         np.testing.assert_allclose(recipe.ci_high, made.high, rtol=1e-9)
         between = np.abs(a.estimate - b.estimate) / 2  # the standard error of a mean of two
@@ -366,7 +366,7 @@ def test_the_recipe_has_rows_of_its_own_in_the_decomposition() -> None:
         np.testing.assert_array_equal(recipe.ci_high, made.high)
         assert recipe[["band_low", "band_high"]].isna().all(axis=None)
         if metric != "training_variance":
-            assert mean.note.str.contains("for these training runs: the rows of the recipe speak for others").all()
+            assert mean.note.str.contains("for these training runs only: the rows of the recipe generalise").all()
     kl = of(table, "m", "kl_bias_nats").estimate
     np.testing.assert_allclose(kl, np.mean([of(table, run.name, "kl_bias_nats").estimate for run in runs], axis=0))
 
@@ -380,7 +380,7 @@ def test_two_runs_have_no_interval_for_what_rests_on_pairs_of_runs(pooled: Compa
         rows = of(pooled.decomposition, name, metric)
         assert rows.estimate.notna().all()
         assert rows[LIMITS].isna().all(axis=None)
-        assert rows.note.str.startswith("two training runs give one difference: ").all()
+        assert rows.note.str.startswith("two training runs give only one difference: ").all()
     assert of(pooled.decomposition, "transformer:recipe", "mse").ci_low.notna().all()
 
 

@@ -219,7 +219,7 @@ def test_the_smallest_studies_make_tables(chains, length):
     found = effective_smoothing(NAMES, chains=chains, sequences_per_chain=1, length=length)
     half = rows(found.smoothing, "add-constant:0.5", "overall")
     assert half.estimate.item() == pytest.approx(0.5)
-    assert "left by one α" in found.summary()
+    assert "left over by one α" in found.summary()
 
 
 def test_contexts_of_one_token_have_nothing_to_fit():

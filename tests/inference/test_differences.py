@@ -51,7 +51,7 @@ def test_a_value_that_does_not_vary_has_no_correlation():
     result = paired_differences(PairMoments.of([[1.0], [2.0]], [[0.0], [0.0]]))
     assert np.isnan(result.correlation[0])
     assert result.variance_reduction[0] == 1.0
-    assert result.notes == ("no correlation: a value does not vary over chains",)
+    assert result.notes == ("no correlation: one of the two does not vary over chains",)
 
 
 def test_one_chain():

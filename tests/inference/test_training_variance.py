@@ -189,7 +189,7 @@ def test_what_is_undefined_says_why_of_intervals(made):
     np.testing.assert_array_equal(found.estimate, [1.5, np.nan])
     assert np.isnan([found.se, found.low, found.high]).all()
     assert found.notes == (
-        "two training runs give one difference: it takes three to see how such differences vary",
+        "two training runs give only one difference: three are needed to see how differences vary",
         "undefined in 1 of 2 chains",
     )
     one = Moments.of([[1.0]])

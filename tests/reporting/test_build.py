@@ -142,7 +142,7 @@ def test_with_risk_alone_there_is_a_report(results: Results) -> None:
 def test_few_chains_are_said_to_cover_less(results: Results) -> None:
     _, page = report_page(results)
     text = page.markdown()
-    assert "Caveat: of studies like this one, measured for " in text
+    assert "Caveat: in simulations of studies like this one, for " in text
     assert "fewer than 200 chains" in text
 
 

@@ -54,8 +54,8 @@ def attention_example_figure(results: Results, name: str) -> Figure:
             mesh = heat_map(axes, weights, SEQUENTIAL, 0.0, 1.0)
             _token_axes(axes, labels)
             axes.set_title(f"layer {layer}")
-            axes.set_xlabel("key: the token looked at")
-        panels[0].set_ylabel("query: the token that looks")
+            axes.set_xlabel("key: the token attended to")
+        panels[0].set_ylabel("query: the token that attends")
         bar = figure.colorbar(mesh, ax=list(panels), shrink=0.75, aspect=25, pad=0.02)
         bar.set_label("share of attention")
         bar.outline.set_visible(False)
@@ -100,7 +100,7 @@ def mass_figure(results: Results) -> Figure:
             ]
             if quantity == "match_mass":
                 chance = _defined(results, names[0], "match_mass_chance")
-                curves.append(curve_of(chance, "chance: even attention", Look(MUTED, "--")))
+                curves.append(curve_of(chance, "chance: uniform attention", Look(MUTED, "--")))
             draw_curves(axes, curves, log=False)
         upper.set_title("layer 1: attention on the previous token")
         lower.set_title("layer 2: attention on positions that follow an earlier occurrence of the token")

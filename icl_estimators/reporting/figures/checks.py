@@ -21,7 +21,7 @@ CHECK_TITLES = {
     "martingale": "Bayes: realised KL − its posterior mean",
     **{f"exact:{metric.name}": f"{metric.title}: Monte Carlo − exact" for metric in METRICS.values() if metric.checked},
     "mse": "MSE: nested design − risk design",
-    "next_token": "probability of the token that came − its mean",
+    "next_token": "probability of the next token − its expectation",
 }
 
 ONE_SIDED = ("bayes_bound:log_loss_nats", "bayes_bound:kl_nats")

@@ -78,7 +78,7 @@ def regret_figure(results: Results) -> Figure:
             for name in regret_names(results)
         ]
         draw_curves(axes, curves, extra=_floor(axes, results))
-        axes.set_ylabel("regret: KL above Bayes, nats")
+        axes.set_ylabel("regret: KL in excess of Bayes, nats")
     return figure
 
 

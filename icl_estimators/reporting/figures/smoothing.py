@@ -85,7 +85,7 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any], *, caption
         axes.set_yscale("log")
         axes.set_xlim(1, max([2.0, *(end.x for end in ends)]))
         axes.set_xlabel(_VISITS)
-        axes.set_ylabel("pseudo-count α that it acts like")
+        axes.set_ylabel("effective pseudo-count α")
         for axis in (axes.xaxis, axes.yaxis):
             plain_log_axis(axis)
         label_line_ends(axes, ends)

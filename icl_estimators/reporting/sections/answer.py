@@ -18,20 +18,21 @@ NOT_DISTINGUISHABLE = "not distinguishable"
 
 RULES = (
     "Two estimators are called different if the interval of their *paired* difference, on the same draws, does not "
-    "hold 0, and *not distinguishable*, or *tied*, otherwise. The intervals of `pairs.csv` hold for all pairs at once. "
-    "*Identical*: equal on all draws. The overlap of two intervals decides nothing; neither does the order of rows.",
-    "*Nearest to Bayes*: the estimator with the least mean regret over n = 1 … T among those that are not the Bayes "
-    "rule itself, the runner-up, and all who are tied with it. Where the Bayes rule is not exact, the mean KL less the "
-    "reference's, paired on the same draws, takes its place.",
-    "*Where it departs*: the context lengths of the largest and the least regret. The regret at T lies *above* the "
-    "least one if the interval of their difference, paired on the same chains, lies above 0. That interval holds for "
-    "the differences from all n < T at once, because the data choose the n. Where P < 0.1, a mean p̂ − P below the "
-    "Bayes rule's is that of a sharper rule, one above it that of a flatter one; the two are printed with their own "
-    "intervals and are not compared.",
-    "*Pseudo-count*: of the add-constant rule that is nearest in KL to its predictions at a number of visits. The "
+    "contain 0. Otherwise they are called *not distinguishable*, or *tied*. The intervals in `pairs.csv` are "
+    "simultaneous over all pairs. *Identical* means equal on all draws. Neither the overlap of two separate intervals "
+    "nor the order of rows is used.",
+    "*Nearest to Bayes*: the estimator with the smallest mean regret over n = 1 … T among those that are not the "
+    "Bayes rule itself, the runner-up, and all estimators that are tied with the first. Where there is no exact Bayes "
+    "rule, the paired difference in mean KL from the reference is used instead.",
+    "*Where it departs*: the context lengths with the largest and the smallest regret. The regret at T is *above* the "
+    "smallest one if the interval of their paired difference, on the same chains, lies above 0. That interval is "
+    "simultaneous over all n < T, because the data choose the n. Where P < 0.1, a mean p̂ − P below that of the Bayes "
+    "rule means a sharper rule, and one above it a flatter rule. Both are printed with their own intervals and are not "
+    "compared.",
+    "*Pseudo-count*: that of the add-constant rule nearest in KL to the predictions at a given number of visits. The "
     "estimates at the fewest and the most visits are printed with their own intervals and are not compared. Estimates "
-    "that the data do not identify, that lie at a boundary, or that come from too few chains for their interval to be "
-    "trusted, are left out.",
+    "are left out if the data do not identify them, if they lie at a boundary, or if they come from too few chains for "
+    "a reliable interval.",
 )
 """How the sentences are made."""
 
@@ -55,9 +56,9 @@ class Estimate:
 
 
 def ranking(results: Results) -> list[Estimate]:
-    """Return whom the answer compares, the nearest to Bayes first; infinite and undefined ones last, in table order.
+    """Return the estimators to compare, the nearest to Bayes first; infinite and undefined ones last, in table order.
 
-    Regret averaged over n, or where the Bayes rule is not exact the KL less the reference's; on observed
+    Regret averaged over n, or where the Bayes rule is not exact the KL minus the reference's; on observed
     sequences the log loss.
     """
     if results.observed:
@@ -72,22 +73,22 @@ def ranking(results: Results) -> list[Estimate]:
 
 
 def nearest_sentence(results: Results) -> str:
-    """Say who is nearest to Bayes and by how much."""
+    """Say which estimator is nearest to Bayes and by how much."""
     if results.observed:
         return _nearest_observed(results)
     others = [item for item in ranking(results) if item.name not in results.bayes]
     finite = [item for item in others if math.isfinite(item.value)]
     reference = escape(str(results.options["reference"]))
     if not finite:
-        but = " but the Bayes rule itself" if results.bayes else ""
+        but = " other than the Bayes rule itself" if results.bayes else ""
         return f"**Nearest to the Bayes rule.** No estimator{but} has a finite mean."
     best = finite[0]
     if results.exact_posterior:
         measure, head = "mean regret", "Nearest to the Bayes rule."
-        unit = f"nats: its KL above that rule’s, averaged over n = 1 … {results.length}"
+        unit = f"nats: its KL in excess of that rule’s, averaged over n = 1 … {results.length}"
     else:
         measure, head = "mean KL difference", f"Nearest to {reference}, or below it."
-        unit = f"nats from {reference}, averaged over n = 1 … {results.length}; no Bayes rule is exact here"
+        unit = f"nats from {reference}, averaged over n = 1 … {results.length}; there is no exact Bayes rule here"
     text = f"**{head}** {_name(results, best.name)} has a {measure} of {best} {unit}."
     if len(finite) > 1:
         text += _next(results, best, finite[1:])
@@ -95,10 +96,10 @@ def nearest_sentence(results: Results) -> str:
 
 
 def _next(results: Results, best: Estimate, others: list[Estimate], digits: int = 4) -> str:
-    """Say how far the runner-up is from the best, and who else is tied with it, by paired differences."""
+    """Say how far the runner-up is from the best, and which others are tied with it, by paired differences."""
     second, pair = others[0], results.pairs.of(others[0].name, best.name)
     if pair is None:
-        verdict = f"{spell(second.value - best.value, digits)} more; no paired comparison is at hand"
+        verdict = f"{spell(second.value - best.value, digits)} more; there is no paired comparison"
     elif pair.verdict == "identical":
         verdict = "identical to it"
     else:
@@ -106,9 +107,9 @@ def _next(results: Results, best: Estimate, others: list[Estimate], digits: int 
         if not pair.decided:
             verdict += f" ({escape(pair.note)})"
         elif pair.verdict == NOT_DISTINGUISHABLE:
-            verdict += f", paired: {NOT_DISTINGUISHABLE} from it"
+            verdict += f" (paired difference): {NOT_DISTINGUISHABLE} from it"
         else:
-            verdict += ", paired" + _times(second.value, best.value)
+            verdict += " (paired difference)" + _times(second.value, best.value)
     shown = interval(second.value, second.low, second.high, digits)
     text = f" Next is {_name(results, second.name)} with {shown}: {verdict}."
     also = [_name(results, name) for name in results.pairs.tied(best.name, [item.name for item in others[1:]])]
@@ -122,14 +123,14 @@ def _times(value: float, base: float) -> str:
 def _nearest_observed(results: Results) -> str:
     found = {item.name: item for item in ranking(results) if math.isfinite(item.value)}
     if not found:
-        return "**Least log loss.** No estimator has a finite mean log loss."
-    text = "**Least log loss.**"
+        return "**Lowest log loss.** No estimator has a finite mean log loss."
+    text = "**Lowest log loss.**"
     for index, group in enumerate(results.pairs.groups(list(found))):
         best, others = found[group[0]], [found[name] for name in group[1:]]
         if index == 1:
-            text += " Whole histories and windows are compared each with their like."
+            text += " Whole histories are compared only with whole histories, and windows only with windows."
         shown = interval(best.value, best.low, best.high)
-        text += f" {_name(results, best.name)} has {shown} nats a prediction."
+        text += f" {_name(results, best.name)} has {shown} nats per prediction."
         if others:
             text += _next(results, best, others)
     return text
@@ -145,8 +146,8 @@ def departure_sentence(results: Results) -> str | None:
         return None
     least, most, last = min(rows, key=_value), max(rows, key=_value), rows[-1]
     text = (
-        f"**Where {_name(results, name)} departs from it.** Its regret is largest at n = {most['n']} "
-        f"({interval_of(most)} nats) and least at n = {least['n']} "
+        f"**Where {_name(results, name)} departs from the Bayes rule.** Its regret is largest at n = {most['n']} "
+        f"({interval_of(most)} nats) and smallest at n = {least['n']} "
         f"({interval_of(least)})"
     )
     if least["n"] == last["n"]:
@@ -157,12 +158,12 @@ def departure_sentence(results: Results) -> str | None:
 
 
 def _risen(results: Results, name: str, least: int) -> str:
-    """Say whether the last regret lies above the least one, by their paired difference."""
+    """Say whether the last regret lies above the smallest one, by their paired difference."""
     since = results.run.get("regret_since_least", {}).get(name)
     if since is None or since["context_length"] != least:
         return ""
     difference, low, high = (float(since[field]) for field in ("difference", "ci_low", "ci_high"))
-    shown = f", {interval(difference, low, high)} more, paired"
+    shown = f", {interval(difference, low, high)} more (paired difference)"
     return shown + (": it has moved away from Bayes again" if low > 0 else f": {NOT_DISTINGUISHABLE}")
 
 
@@ -179,7 +180,7 @@ def _direction(results: Results, name: str) -> str:
         model, bayes = (_lowest_bin(results, who, n) for who in (name, results.bayes[0]))
         if model is not None and bayes is not None:  # the mean over training runs has no signed bias of its own
             theirs, ours = (interval(item.value, item.low, item.high, 3) for item in (bayes, model))
-            told.append(f"{ours} at n = {n}, where that of the Bayes rule is {theirs}")
+            told.append(f"{ours} at n = {n} (Bayes rule: {theirs})")
     return f" Where P < 0.1, its mean p̂ − P is {'; '.join(told)}." if told else ""
 
 
@@ -199,12 +200,12 @@ def pseudo_count_sentence(results: Results) -> str | None:
         return None
     sound = [row for row in fits if row["identified"] and not row["boundary"]]
     rows = [row for row in sound if math.isfinite(row["estimate"])]
-    head = f"**What pseudo-count {_name(results, name)} acts like.**"
+    head = f"**The pseudo-count that {_name(results, name)} acts like.**"
     if len(rows) < 2:
-        return f"{head} The data do not identify it at two numbers of visits or more."
+        return f"{head} The data identify it at fewer than two numbers of visits."
     first, last = Estimate.of(rows[0]), Estimate.of(rows[-1])
     few, many = (f"{row['value']:g}" for row in (rows[0], rows[-1]))
-    bayes = f"Bayes adds {results.options['concentration']:g} at every number."
+    bayes = f"Bayes adds {results.options['concentration']:g} at every number of visits."
     start, end = (interval(item.value, item.low, item.high, 3) for item in (first, last))
     return f"{head} {start} after {_visits(few)}, {end} after {_visits(many)}. {bayes}"
 
@@ -222,11 +223,11 @@ def _shown(results: Results, name: str) -> str:
 
 
 def alarm_sentence(row: Mapping[str, Any]) -> str:
-    """Say that an estimator has seen what it is to predict, from its row of checks.csv."""
+    """Say that an estimator has seen what it must predict, from its row of checks.csv."""
     where = "averaged over n" if row["context_length"] == "mean" else f"at n = {row['context_length']}"
     return (
         f"**{escape(str(row['estimator']))} has seen the future.** {where[0].upper()}{where[1:]}, {row['note']} "
-        f"(z = {spell(float(row['z']), 3)}). Its other numbers are worth nothing."
+        f"(z = {spell(float(row['z']), 3)}). Its other numbers are meaningless."
     )
 
 
@@ -262,18 +263,18 @@ def _add_table(page: Page, results: Results) -> None:
         rows.append(cells)
     if some_infinite:
         header.append("infinite KL in")
-    what = "Regret, the KL above the Bayes rule’s," if exact else "KL from the truth"
+    what = "Regret (KL in excess of the Bayes rule’s)" if exact else "KL from the truth"
     page.table(
         "headline",
         header,
         rows,
-        f"{what} in nats, the least mean first. Intervals: {results.level_text}, clustered on chains."
+        f"{what} in nats, smallest mean first. Intervals: {results.level_text}, clustered on chains."
         f"{_mark_text(results, marks)} Columns and metrics are defined [at the end](#definitions).",
     )
 
 
 def _tied_marks(results: Results, order: list[str]) -> dict[str, str]:
-    """Return a mark for the best of each group of like rows and for those tied with it, if anyone is."""
+    """Return a mark for the best of each group of like rows and for those tied with it, if any are."""
     marked: dict[str, str] = {}
     for group, mark in zip(results.pairs.groups(order), ("\N{NO-BREAK SPACE}†", "\N{NO-BREAK SPACE}‡"), strict=False):
         tied = results.pairs.tied(group[0], group[1:])
@@ -286,8 +287,8 @@ def _mark_text(results: Results, marks: Mapping[str, str]) -> str:
         return ""
     shown = " and ".join(dict.fromkeys(mark.strip() for mark in marks.values()))
     if not shown:
-        return " No one is tied with the best ([all pairs](#pairs))."
-    return f" {shown}: tied; by paired differences they cannot be told from the best of them ([all pairs](#pairs))."
+        return " No other estimator is tied with the best ([all pairs](#pairs))."
+    return f" {shown}: tied, not distinguishable from the best of them by paired differences ([all pairs](#pairs))."
 
 
 def _last_if_undefined(row: Mapping[str, Any]) -> float:
@@ -303,12 +304,13 @@ def _add_observed_table(page: Page, results: Results) -> None:
     ]
     if any(math.isfinite(item.low) for item in found):
         header[1] += f" [{results.level_text}]"
-    remarks = ["gave probability 0 to a token that came" if math.isinf(item.value) else "" for item in found]
+    remarks = ["gave probability 0 to a token that occurred" if math.isinf(item.value) else "" for item in found]
     read = (
-        f"`:window={results.length}`: only the last {counted(results.length, 'token')} were read, as a fresh prefix; "
-        "else the whole history."
+        f"`:window={results.length}`: reads only the last {counted(results.length, 'token')}, as a fresh prefix; "
+        "the others read the whole history."
         if results.slides
-        else f"No history is longer than the window of {counted(results.length, 'token')}: the two are the same."
+        else f"No history is longer than the window of {counted(results.length, 'token')}: both give the same "
+        "predictions."
     )
     if any(remarks):
         header.append("remark")
@@ -317,6 +319,6 @@ def _add_observed_table(page: Page, results: Results) -> None:
         "headline",
         header,
         rows,
-        f"Mean of −log p̂ over {counted(results.options['n_predictions'], 'prediction')}, the least first. {read}"
+        f"Mean of −log p̂ over {counted(results.options['n_predictions'], 'prediction')}, smallest first. {read}"
         + (_mark_text(results, marks) if marks else ""),
     )

@@ -23,8 +23,8 @@ def add_decomposition(page: Page, results: Results) -> None:
     page.text(
         f"From {counted(options['decomposition_chains'], 'chain')} × "
         f"{counted(options['decomposition_sequences'], 'sequence')}: how much of the mean squared error is bias, and "
-        "how much is variance over sequences of the same chain, given the current token. Bias² is unbiased, which "
-        "means that it can come out at 0 or below; such points have no place on the logarithmic axes of "
+        "how much is variance over sequences of the same chain, given the current token. The estimate of bias² is "
+        "unbiased, so it can be 0 or negative; such points cannot be shown on the logarithmic axes of "
         "{fig:decomposition}. Bias² + variance = MSE exactly."
     )
     page.figure(
@@ -32,7 +32,7 @@ def add_decomposition(page: Page, results: Results) -> None:
         decomposition_figure(results),
         "Mean squared error and its parts against the number of tokens read, all axes logarithmic and shared. Shaded: "
         "simultaneous bands.",
-        "Small multiples, a panel an estimator, of mean squared error, squared bias and variance against context "
+        "Small multiples, one panel per estimator, of mean squared error, squared bias and variance against context "
         "length. " + _part_ends(results, names),
     )
     page.text(
@@ -80,18 +80,18 @@ def add_signed_bias(page: Page, results: Results) -> None:
         return
     page.heading("Direction of the bias", "signed-bias")
     page.text(
-        "Which probabilities are predicted too high, and which too low? In {fig:signed-bias} the true probability P of "
-        "a next token is on the horizontal axis, in ten bins. A line that falls from above 0 to below it belongs to an "
-        "estimator that pulls towards the middle: it smooths. Bayes smooths too, and less and less as the context "
-        f"grows. All lengths are in {code('signed_bias.csv')}."
+        "Which probabilities are predicted too high, and which too low? In {fig:signed-bias} the horizontal axis is "
+        "the true probability P of a next token, in ten bins. A line that falls from above 0 to below 0 means that the "
+        "estimator shrinks its predictions towards the middle: it smooths. The Bayes rule smooths too, but less as the "
+        f"context grows. All lengths are in {code('signed_bias.csv')}."
     )
     page.figure(
         "signed-bias",
         signed_bias_figure(results),
         f"Mean of p̂ − P against P, by tenths of P. Shaded: pointwise {results.level_text} intervals, clustered on "
         "chains.",
-        "Line plots of the mean of predicted less true probability against the true probability, a panel a context "
-        f"length. At n = {results.length}: {_bias_ends(results)}.",
+        "Line plots of the mean of predicted minus true probability against the true probability, one panel per "
+        f"context length. At n = {results.length}: {_bias_ends(results)}.",
     )
 
 

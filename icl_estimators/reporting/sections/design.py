@@ -30,33 +30,33 @@ def _simulated(results: Results) -> list[str]:
         "source_description", f"Dirichlet rows, α = {options['concentration']:g}, {options['start']} start"
     )
     bands = (
-        f" Along context length the bands hold at all {length} lengths at once [sup-t, @montielolea2019]; at a single "
-        "length the pointwise interval is narrower."
+        f" Bands along context length are simultaneous over all {length} lengths [sup-t, @montielolea2019]; the "
+        "pointwise interval at a single length is narrower."
         if length > 1
         else ""
     )
     nested = (
-        f" Bias and variance come from a nested design of their own, "
+        f" Bias and variance come from a separate nested design, "
         f"{counted(options['decomposition_chains'], 'chain')} × "
         f"{counted(options['decomposition_sequences'], 'sequence')}."
         if options.get("decomposition_chains")
         else ""
     )
     regret = (
-        "*Regret* is its excess over the Bayes rule’s, with the chain integrated out, exactly for this source."
+        "*Regret* is the excess over the Bayes rule’s KL, with the chain integrated out; it is exact for this source."
         if results.exact_posterior
-        else "Regret is not defined: the posterior given a prefix has no closed form for these chains."
+        else "Regret is not defined, because the posterior given a prefix has no closed form for these chains."
     )
     items = [
         "**Aims.** To find out which estimator of a Markov chain’s next-token law each model or rule acts like, and "
-        "how far from the best one.",
+        "how far each is from the best one.",
         f"**Data.** {counted(options['chains'], 'fresh chain')} of K = {k} states, {escape(source)}; "
         f"{counted(options['sequences_per_chain'], 'sequence')} of {length} + 1 tokens from each. Seed "
         f"{options['seed']}. *Context length n* is the number of tokens read; the prediction p̂ is of token n + 1, "
         f"whose true law is the row P[t_n].",
-        "**Estimands.** The expected divergence of p̂ from the true row, above all KL(P[t_n] ‖ p̂) in nats (natural "
-        f"logarithms). {regret} KL is infinite where p̂ gives probability 0 to a possible token: such shares are "
-        "reported, nothing is floored.",
+        "**Estimands.** The expected divergence of p̂ from the true row, mainly KL(P[t_n] ‖ p̂) in nats (natural "
+        f"logarithms). {regret} KL is infinite where p̂ gives probability 0 to a possible token. The share of "
+        "such cases is reported; probabilities are not floored.",
         f"**Methods.** {counted(len(options['estimators']), 'estimator')}: {_names(results)}. The reference for "
         f"differences is {escape(str(options['reference']))}.",
         f"**Performance measures.** Means over chains with {results.level_text} intervals; the chain is the "
@@ -75,8 +75,8 @@ def _gamma(results: Results) -> str:
     text = f" Read-out scales γ: {', '.join(f'{escape(name)} {value:.15g}' for name, value in used.items())}."
     if tuned:
         text += (
-            f" Of them {' and '.join(escape(name) for name in tuned)} "
-            f"{'was' if len(tuned) == 1 else 'were'} tuned to this law and length, on chains of their own."
+            f" Of these, {' and '.join(escape(name) for name in tuned)} "
+            f"{'was' if len(tuned) == 1 else 'were'} tuned to this law and length, on separate chains."
         )
     return text
 
@@ -92,11 +92,13 @@ def _caveat(results: Results) -> str:
             chains=options["chains"],
             sequences_per_chain=options["sequences_per_chain"],
         )
-        caveats.append(f"of studies like this one, measured for {metric}, {note} (each metric’s rows have their own)")
+        caveats.append(
+            f"in simulations of studies like this one, for {metric}, {note}; each metric has its own note in the tables"
+        )
     if results.options["chains"] < _FEW:
         caveats.append(
-            f"with fewer than {_FEW} chains a pointwise interval of so skewed a quantity as KL covers less than it "
-            "says (0.91 for 0.95 with 50 chains at n = 100)"
+            f"with fewer than {_FEW} chains, a pointwise interval for a quantity as skewed as KL has less than its "
+            "nominal coverage (0.91 instead of 0.95 with 50 chains at n = 100)"
         )
     return "".join(f" Caveat: {escape(caveat)}." for caveat in caveats)
 
@@ -109,11 +111,11 @@ def _observed(results: Results) -> list[str]:
         f"**Data.** {escape(str(options['data']))}: {counted(options['n_sequences'], 'sequence')}, "
         f"{counted(options['n_predictions'], 'prediction')}, {counted(options['states'], 'state')} "
         f"({', '.join(labels)}). The true law is not known.",
-        "**Estimands.** The mean log loss −log p̂ of the token that came, in nats, each token but the first predicted "
-        "from those before it.",
+        "**Estimands.** The mean log loss −log p̂ of the observed next token, in nats. Each token after the first is "
+        "predicted from the tokens before it.",
         f"**Methods.** {counted(len(options['estimators']), 'estimator')}: {_names(results)}. Rows marked "
         f"`:window={options['length']}` read only the last {options['length']} tokens, as a fresh prefix; the others "
-        f"the whole history.{_gamma(results)}",
+        f"read the whole history.{_gamma(results)}",
         "**Performance measures.** The mean over all predictions"
         + (
             f", with {results.level_text} intervals clustered on sequences."

@@ -25,8 +25,8 @@ def add_attention(page: Page, results: Results) -> None:
         return
     page.heading("Attention", "attention")
     page.text(
-        "The induction circuit [@olsson2022] asks of layer 1 that each position look at the one before it, and of "
-        "layer 2 that it look at positions that *follow* an earlier occurrence of the current token."
+        "In an induction circuit [@olsson2022] each position of layer 1 attends to the previous position, and layer 2 "
+        "attends to positions that *follow* an earlier occurrence of the current token."
     )
     if "attention_example" in results:
         for name in attention_names(results, "attention_example"):
@@ -46,7 +46,7 @@ def _add_example(page: Page, results: Results, name: str) -> None:
         stem,
         attention_example_figure(results, name),
         f"{escape(name)}: attention of both layers on the start of one sequence, {escape(word)}. Each row is the token "
-        "that looks, and sums to 1; grey is masked. "
+        "that attends, and sums to 1; grey is masked. "
         + ("\\^ is the sentinel. " if (own["query"] == 0).any() else "")
         + f"The numbers: {code('attention_example.csv')}.",
         f"Two heat maps of {name}’s attention weights on the tokens {word}, layer 1 and layer 2, tokens on both axes. "
@@ -58,7 +58,7 @@ def _example_alt(results: Results, name: str) -> str:
     frame = results.tables["attention_example"]
     frame = frame[(frame["estimator"] == name) & (frame["layer"] == 1)]
     previous = frame[frame["query"] == frame["key"] + 1]["weight"]
-    return f"In layer 1 each position puts {previous.mean():.2f} of its attention on the one before it, on average."
+    return f"In layer 1 each position puts {previous.mean():.2f} of its attention on the previous one, on average."
 
 
 def _slug(name: str) -> str:
@@ -72,9 +72,8 @@ def _add_masses(page: Page, results: Results) -> None:
     known = set(results.tables["attention"]["estimator"])
     names = [name for name in results.curves if name in known]
     page.text(
-        "{fig:match-mass} averages over sequences. Attention spread evenly would put some of its mass on matching "
-        "positions too, so the match mass stands beside that chance level; a sequence without a match counts as 0 in "
-        "both."
+        "{fig:match-mass} averages over sequences. Uniform attention would also put some of its mass on matching "
+        "positions, so the match mass is shown with that chance level. A sequence without a match counts as 0 in both."
     )
     page.figure(
         "match-mass",
@@ -120,10 +119,10 @@ def add_circuit(page: Page, results: Results) -> None:
     shown = escape(name)
     page.heading("The learned circuit", "circuit")
     page.text(
-        f"A two-layer model without MLP and layer norm acts through a few small matrices. {{fig:circuit}} shows those "
+        "A two-layer model without MLP and layer norm is determined by a few small matrices. {fig:circuit} shows those "
         f"of {shown} beside the explicit construction’s, in the same basis and on the same colour scale. Letters are "
         "tokens: A, B, … for “this token stands here” and A′, B′, … for “this token was read by layer 1”, which for a "
-        "previous-token head is the token before. Matrices are centred, which changes no prediction and makes them "
+        "previous-token head is the previous token. Matrices are centred, which changes no prediction and makes them "
         "comparable." + _scales(results, name)
     )
     page.figure(
@@ -134,12 +133,12 @@ def add_circuit(page: Page, results: Results) -> None:
         f"Heat maps of four matrices in two rows, {name} above and the construction below. "
         f"{_circuit_alt(results, name)}",
     )
-    page.text("What a position adds to a score by its distance alone is in {fig:distances}.")
+    page.text("{fig:distances} shows the part of the attention scores that depends on distance alone.")
     page.figure(
         "distances",
         distance_figure(results, name),
-        "Score by relative distance, median 0. The construction looks one token back in layer 1 and nowhere in "
-        "particular in layer 2.",
+        "Score by relative distance, median 0. The construction attends one token back in layer 1 and has no preferred "
+        "distance in layer 2.",
         f"Two line plots of the score by relative distance 0 to {results.length - 1}, layers 1 and 2, for {name} and "
         f"the construction. {_distance_alt(results, name)}",
     )

@@ -23,12 +23,12 @@ def add_log_loss(page: Page, results: Results) -> None:
     if not finite:
         return
     page.heading("Log loss", "log-loss")
-    text = "{fig:log-loss} shows the mean log loss of each estimator, the least first."
+    text = "{fig:log-loss} shows the mean log loss of each estimator, smallest first."
     if infinite:
         listed = ", ".join(escape(item.name) for item in infinite)
         text += (
-            f" Not drawn: {listed}. A token came that was given probability 0, so the mean is infinite; the notes of "
-            f"{code('risk.csv')} say how often."
+            f" Not drawn: {listed}. A token occurred that was given probability 0, so the mean is infinite; the notes "
+            f"in {code('risk.csv')} say how often."
         )
     page.text(text)
     intervals = any(math.isfinite(item.low) for item in finite)

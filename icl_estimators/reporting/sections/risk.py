@@ -29,19 +29,19 @@ def add_kl(page: Page, results: Results) -> None:
     infinite = infinite_names(results)
     parts = [
         "{fig:kl} shows the expected KL of each estimator’s prediction from the true next-token law; {tbl:kl} has the "
-        f"numbers at a few lengths, {code('risk.csv')} at all."
+        f"numbers at a few lengths; {code('risk.csv')} has all lengths."
     ]
     if infinite:
         listed = " and ".join(escape(name) for name in infinite)
         parts.append(
-            f"The mean of {listed} is infinite ({{tbl:infinite}}); drawn, dashed, is the mean over the sequences where "
-            "KL is finite: those where every possible token had been met, which are the easier ones."
+            f"The mean of {listed} is infinite ({{tbl:infinite}}). The dashed lines are means over the sequences with "
+            "finite KL. Those are the easier ones, because no possible token was given probability 0."
         )
     page.text(" ".join(parts))
     if floor_applies(results):
         page.text(_floor_text(results))
     bands = (
-        "Shaded: simultaneous bands; for dashed lines pointwise intervals."
+        "Shaded: simultaneous bands, and pointwise intervals for the dashed lines."
         if infinite
         else "Shaded: simultaneous bands."
     )
@@ -66,9 +66,9 @@ def _floor_text(results: Results) -> str:
     k, alpha = int(results.options["states"]), float(results.options["concentration"])
     floor = readout_floor(k, alpha)
     return (
-        f"The dotted line, {spell(floor.kl_nats)} nats, is what a softmax read-out is left with when its frequencies "
-        f"are exact: the least E KL(p ‖ softmax(γp)) over γ, reached at γ = {floor.gamma:.2f}, with rows p weighted as "
-        "a long context meets them. It is a limit for n → ∞ and bounds no finite n."
+        f"The dotted line, {spell(floor.kl_nats)} nats, is the KL of a softmax read-out whose frequencies are exact: "
+        f"the minimum of E KL(p ‖ softmax(γp)) over γ, reached at γ = {floor.gamma:.2f}, with rows p weighted by how "
+        "often a long context visits them. It is a limit for n → ∞. It is not a bound at any finite n."
     )
 
 
@@ -89,12 +89,12 @@ def add_regret(page: Page, results: Results) -> None:
     page.heading("Excess over the Bayes rule", "regret")
     left_out = [name for name in infinite_names(results) if name not in names]
     text = (
-        "{fig:regret} shows the part of the KL that the estimator itself is to blame for. For any prediction p̂ the "
+        "{fig:regret} shows the part of the KL that is due to the estimator itself. For any prediction p̂ the "
         "expected KL given the prefix is that of the Bayes predictive q plus KL(q ‖ p̂), so the regret is estimated by "
-        "the mean of KL(q ‖ p̂): it is never negative, and no draw of the chain adds noise to it."
+        "the mean of KL(q ‖ p̂). It is never negative, and the draw of the chain adds no noise to it."
     )
     if left_out:
-        text += f" Not drawn, since infinite: {', '.join(escape(name) for name in left_out)}."
+        text += f" Not drawn because infinite: {', '.join(escape(name) for name in left_out)}."
     page.text(text)
     page.figure(
         "regret",
@@ -113,8 +113,8 @@ def add_infinite(page: Page, results: Results) -> None:
         return
     page.heading("Infinite KL", "infinite")
     page.text(
-        "An estimator that gives probability 0 to a token that can come is infinitely far from the truth in KL. "
-        "{fig:infinite-kl} and {tbl:infinite} say how often, and how far it is in the other sequences."
+        "If an estimator gives probability 0 to a possible token, its KL from the truth is infinite. {fig:infinite-kl} "
+        "and {tbl:infinite} show how often this happens, and the mean KL over the other sequences."
     )
     page.figure(
         "infinite-kl",
@@ -141,7 +141,7 @@ def add_infinite(page: Page, results: Results) -> None:
         "infinite",
         ["estimator", "n", "infinite in", "mean KL where finite"],
         rows,
-        f"Infinite KL, with {results.level_text} intervals; the mean where KL is finite is conditional on that.",
+        f"Infinite KL, with {results.level_text} intervals. The mean where KL is finite is conditional on a finite KL.",
     )
 
 
@@ -159,18 +159,19 @@ def add_differences(page: Page, results: Results) -> None:
     reference = escape(str(results.options["reference"]))
     page.heading("Differences on the same draws", "differences")
     if results.observed:
-        what = f"Each estimator less {reference}, paired by prediction"
+        what = f"Each estimator minus {reference}, paired by prediction"
         page.text(
-            f"{what} ({{tbl:differences}}; more in {code('differences.csv')}): whole histories with whole histories, "
-            "windows with windows. Several sequences are independent units. One long series has none; there the losses "
-            "of a sliding window are compared as @diebold1995 do, with the standard error of @newey1987, and beside it "
-            "as if predictions were independent (*lag 0*) and by a moving-block *bootstrap*. The last column "
-            "is how many *times more data* an unpaired comparison would need for the same standard error."
+            f"{what} ({{tbl:differences}}; more in {code('differences.csv')}). Whole histories are compared with whole "
+            "histories, and windows with windows. Several sequences are independent units. One long series has no "
+            "independent units; there, the losses of a sliding window are compared by the method of @diebold1995, with "
+            "the standard error of @newey1987. For comparison, further rows treat predictions as independent (*lag 0*) "
+            "or use a moving-block *bootstrap*. The last column is how many *times more data* an unpaired comparison "
+            "would need for the same standard error."
         )
     else:
-        what = f"Mean over n = 1 … {results.length} of estimator less {reference}, paired"
+        what = f"Mean over n = 1 … {results.length} of estimator minus {reference}, paired"
         page.text(
-            f"Each estimator less {reference}, averaged over n, on the same sequences ({{tbl:differences}}; "
+            f"Each estimator minus {reference}, averaged over n, on the same sequences ({{tbl:differences}}; "
             f"{code('differences.csv')} has every length and metric). The last column is how many *times more chains* "
             "an unpaired comparison would need for the same standard error."
         )
@@ -184,8 +185,8 @@ def add_differences(page: Page, results: Results) -> None:
             f"times more {'data' if results.observed else 'chains'}",
         ],
         rows,
-        f"{what}. *Not distinguishable*: the interval holds 0. *Identical*: equal on all draws. A dash: undefined"
-        f"{' (the notes of the table say why)' if results.observed else ', since infinite'}.",
+        f"{what}. *Not distinguishable*: the interval contains 0. *Identical*: equal on all draws. A dash: undefined"
+        f"{' (the notes in the table say why)' if results.observed else ' because infinite'}.",
         left=2,
     )
 
@@ -244,19 +245,19 @@ def add_pairs(page: Page, results: Results) -> None:
     if not rows:
         return
     what = {"regret_nats": "mean regret", "kl_nats": "mean KL", "log_loss_nats": "log loss"}[metric]
-    best = ", and once more with the best of those that are not the Bayes rule" if results.bayes else ""
+    best = ", and again with the best estimator that is not the Bayes rule" if results.bayes else ""
     page.heading("All pairs at once", "pairs")
     page.text(
-        f"Each estimator with the best, by the paired difference of the {what}{best} ({{tbl:pairs}}; "
-        f"{code('pairs.csv')} has all pairs and metrics). Intervals and p-values hold for all pairs at once, so that "
-        "the best may be looked for and then compared. Who is *tied* cannot be told from the best; the order of rows "
-        "is no finding."
+        f"Each estimator is compared with the best by the paired difference in {what}{best} ({{tbl:pairs}}; "
+        f"{code('pairs.csv')} has all pairs and metrics). Intervals and p-values are simultaneous over all pairs, so "
+        "they remain valid although the data choose the best. An estimator is *tied* if it is not distinguishable from "
+        "the best. The order of rows is not a finding."
     )
     page.table(
         "pairs",
-        ["estimator", "less the best", f"difference, nats [{results.level_text}, all pairs]", "p", "verdict"],
+        ["estimator", "minus the best", f"difference, nats [{results.level_text}, all pairs]", "p", "verdict"],
         rows,
-        f"Paired differences of the {what} from the best; simultaneous over all pairs (max-t).",
+        f"Paired differences in {what} from the best; intervals are simultaneous over all pairs (max-t).",
         left=2,
     )
 
@@ -268,8 +269,8 @@ def add_runs(page: Page, results: Results) -> None:
     metric, what = ("regret_nats", "regret") if results.exact_posterior else ("kl_nats", "KL")
     page.heading("Training runs", "runs")
     page.text(
-        "The same recipe, trained with other seeds. {tbl:runs} has two intervals of their mean: for *these* "
-        "runs (only the chains are a sample), and for the *recipe* (the runs are a sample too)."
+        "These models share one training recipe and differ in the seed. {tbl:runs} has two intervals for their mean: "
+        "one for *these* runs (only the chains are a sample), and one for the *recipe* (the runs are a sample too)."
     )
     rows = []
     for recipe, runs in results.recipes.items():
@@ -281,6 +282,6 @@ def add_runs(page: Page, results: Results) -> None:
         "runs",
         ["rows", "interval for", f"mean {what}, nats [{results.level_text}]"],
         rows,
-        f"Mean {what} over n = 1 … {results.length} of each training run, and of their mean.",
+        f"Mean {what} over n = 1 … {results.length} of each training run, and their mean.",
         left=2,
     )

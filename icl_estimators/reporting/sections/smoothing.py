@@ -46,8 +46,8 @@ def add_smoothing(page: Page, results: Results) -> None:
     page.text(
         "Add-α rules predict (n~vw~ + α)/(n~v~ + Kα), where n~v~ counts the *visits*: the transitions out of the "
         "current token v so far. The *effective pseudo-count* of an estimator is the α whose rule is nearest to its "
-        "predictions in KL. One number describes an estimator only if little is left over: beside each fit stands the "
-        "share it *explains*, 1 − ΣKL(p̂ ‖ fitted rule)/ΣKL(p̂ ‖ uniform)."
+        "predictions in KL. One number describes an estimator well only if little is left unexplained: each fit has "
+        "the share that it *explains*, 1 − ΣKL(p̂ ‖ fitted rule)/ΣKL(p̂ ‖ uniform)."
     )
     by_visits = pseudo_counts(results, "visits")
     if any(0 < row["estimate"] < math.inf for row in by_visits):
@@ -73,14 +73,14 @@ def _alt(results: Results) -> str:
     for name in results.curves:
         own = [row for row in pseudo_counts(results, "visits", name) if 0 < row["estimate"] < math.inf]
         if own:
-            few, many = (f"{spell(row['estimate'], 2)} at {row['value']:g}" for row in (own[0], own[-1]))
-            texts.append(f"{name}: {few} visits, {many}")
+            few, many = (f"{spell(row['estimate'], 2)} at n_v = {row['value']:g}" for row in (own[0], own[-1]))
+            texts.append(f"{name}: {few}, {many}")
     return "; ".join(texts) + "." if texts else ""
 
 
 _OTHER_CHAINS = (
-    f" Fitted to the chains of this comparison; {code('python -m icl_estimators.smoothing')} draws its own chains, "
-    "so its numbers differ, within the intervals."
+    f" Fitted to the chains of this comparison. {code('python -m icl_estimators.smoothing')} draws its own chains, "
+    "so its numbers differ by sampling error."
 )
 
 
@@ -96,8 +96,8 @@ def _add_by_visits(page: Page, results: Results) -> None:
                 [escape(results.display(name)), *(spell(found.get((name, v), math.nan), 2) for v in visits)]
                 for name in names
             ],
-            "Effective pseudo-count by visits: 0 is the bigram’s, which does not smooth, inf is the uniform rule’s. "
-            f"Intervals are in {code('smoothing.csv')}.{_OTHER_CHAINS if 'risk' in results else ''}",
+            "Effective pseudo-count by visits. It is 0 for the bigram, which does not smooth, and inf for the uniform "
+            f"rule. Intervals are in {code('smoothing.csv')}.{_OTHER_CHAINS if 'risk' in results else ''}",
         )
 
 
@@ -124,7 +124,9 @@ def _add_fits(page: Page, results: Results) -> None:
     header = ["estimator", "visits", f"pseudo-count [{results.level_text}]", "left over, nats", "explained", "remark"]
     if not any(row[-1] for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
-    page.table("pseudo-counts", header, rows, "How well a pseudo-count describes. *Left over*: mean KL from its rule.")
+    page.table(
+        "pseudo-counts", header, rows, "How well one pseudo-count fits. *Left over*: mean KL(estimator ‖ fitted rule)."
+    )
 
 
 def _share(value: float) -> str:
@@ -141,12 +143,12 @@ def _add_predictions(page: Page, results: Results) -> None:
     known = list(dict.fromkeys(smoothing[smoothing["family"] == "empirical"]["estimator"]))
     subject = results.subject
     name = subject if subject is not None and subject in known else str(known[0])
-    page.text("{fig:prediction} looks at the predictions themselves.")
+    page.text("{fig:prediction} shows the predictions themselves.")
     page.figure(
         "prediction",
         prediction_figure(smoothing, results.run, name, caption=False),
         f"Mean prediction of {escape(name)} for a state that followed the current token n~vw~ times in n~v~, against "
-        f"that frequency; a panel a number of visits. {results.level_text} intervals, clustered on chains.",
+        f"that frequency; one panel per number of visits. {results.level_text} intervals, clustered on chains.",
         f"Small multiples of the mean predicted probability of {name} against the frequency n_vw / n_v, with the "
         "add-one rule, the fitted add-α rule and, where it was fitted, the temperature rule.",
     )
@@ -161,7 +163,7 @@ def _add_families(page: Page, results: Results) -> None:
     name = results.subject if results.subject in several else several[0]
     page.text(
         f"Does a richer rule describe {escape(name)} better? {{tbl:families}} compares families by what they leave "
-        "over, on chains that were not used for the fit where that was measured; the least first. Those of the other "
+        "over, smallest first; where available, this is measured on chains that were not used for the fit. The other "
         f"estimators are in {code('smoothing.csv')}."
     )
     page.table(
@@ -174,7 +176,7 @@ def _add_families(page: Page, results: Results) -> None:
 
 
 def _family_rows(frame: pd.DataFrame, name: str) -> list[list[str]]:
-    """Return a row a family, what leaves the least over first."""
+    """Return a row for each family, the one that leaves the least over first."""
     families: dict[str, list[Row]] = {}
     for row in records(frame[frame["estimator"] == name]):
         families.setdefault(row["family"], []).append(row)
@@ -218,13 +220,13 @@ def _add_interventions(page: Page, results: Results) -> None:
         mechanism_figure(interventions, results.run, caption=False),
         f"Effective pseudo-count (above) and regret (below) against visits, with parts of the model’s mechanism "
         f"replaced. Shaded: pointwise {results.level_text} intervals.",
-        "Two line plots on logarithmic axes against visits, the effective pseudo-count and the regret, a line an "
-        f"intervention: {', '.join(dict.fromkeys(interventions['intervention']))}.",
+        "Two line plots on logarithmic axes against visits, the effective pseudo-count and the regret, one line "
+        f"per intervention: {', '.join(dict.fromkeys(interventions['intervention']))}.",
     )
     if rows:
         page.table(
             "interventions",
-            ["intervention", "quantity", "with it", f"intact less it [{results.level_text}]"],
+            ["intervention", "quantity", "estimate", f"intact minus estimate [{results.level_text}]"],
             rows,
             "Interventions over all prefixes, paired with the intact model on the same sequences; all visits are in "
             f"{code('interventions.csv')}.",

@@ -26,9 +26,9 @@ def add_checks(page: Page, results: Results) -> None:
     page.heading("Self-checks", "checks")
     page.text(*map(alarm_sentence, results.alarms))
     page.text(
-        "Numbers that must agree, and how far apart they are in standard errors ({fig:checks}). Along context length "
-        "and across estimators they share draws, so that whole runs of dots lean to one side together; what would be "
-        "alarming is a dot far outside."
+        "These pairs of numbers must agree; {fig:checks} shows how far apart they are, in standard errors. Context "
+        "lengths and estimators share draws, so many neighbouring dots can lie on the same side. A dot far outside the "
+        "shaded range would be a warning."
     )
     kinds = list(dict.fromkeys(frame["check"]))
     inner = float(ndtri(0.975))
@@ -49,13 +49,14 @@ def add_checks(page: Page, results: Results) -> None:
         check_figure(results),
         "Each dot is one difference divided by its standard error; 95 % of standard normal values lie in the shaded "
         "range.",
-        "Strip plot of z-scores. " + " ".join(f"{row[0]}: {row[1]} values, the largest {row[3]}." for row in rows),
+        "Strip plot of z-scores. "
+        + " ".join(f"{row[0]}: {row[1]} values, largest absolute value {row[3]}." for row in rows),
     )
     page.table(
         "checks",
-        ["check", "comparisons", "beyond ±1.96", "largest size of z"],
+        ["check", "comparisons", "beyond ±1.96", "largest absolute z"],
         rows,
-        f"Self-checks; 5 % are expected beyond ±1.96 if all is well. Each is a row of {code('checks.csv')}.",
+        f"Self-checks; 5 % are expected beyond ±1.96 if all agree. Each is a row of {code('checks.csv')}.",
     )
 
 
@@ -96,13 +97,13 @@ def _add_precision(page: Page, results: Results) -> None:
     if not rows:
         return
     what = "regret" if results.exact_posterior else "KL"
-    page.text(f"How many chains the mean {what} needs, for planning a run of your own, is in {{tbl:precision}}.")
+    page.text(f"For planning a run of your own, {{tbl:precision}} has the number of chains that the mean {what} needs.")
     page.table(
         "precision",
         ["estimator", *(f"SE = {target}" for target in rows[0][0])],
         [cells for _, cells in rows],
-        f"Chains that bring the standard error of the mean {what} down to a target, in nats "
-        f"({counted(results.options['chains'], 'chain')} were used).",
+        f"Number of chains for a target standard error of the mean {what}, in nats "
+        f"(this run: {counted(results.options['chains'], 'chain')}).",
     )
 
 
@@ -131,8 +132,8 @@ def add_definitions(page: Page, results: Results) -> None:
         "columns",
         ["column", "meaning", "in"],
         rows,
-        "Every column of the tables beside this report. Numbers are unrounded; an undefined one is empty with the "
-        "reason in `note`, an infinite one is `inf`.",
+        "Every column of the tables beside this report. Numbers are unrounded. An undefined number is left empty, with "
+        "the reason in `note`; an infinite number is `inf`.",
         left=3,
     )
 

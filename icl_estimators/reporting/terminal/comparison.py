@@ -46,12 +46,12 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
         if (name, "mean", "kl_finite_nats") in risk and any(risk[name, n, "p_infinite"][0] > 0 for n in columns)
     ]
     if infinite:
-        block("… of which this share of sequences has KL = inf", "p_infinite", infinite)
-        block("… and where it is finite, its mean is", "kl_finite_nats", infinite)
+        block("… share of sequences with KL = inf", "p_infinite", infinite)
+        block("… mean over the sequences with finite KL", "kl_finite_nats", infinite)
     if options["exact_posterior"]:
-        block("Regret: KL above the Bayes rule's, nats", "regret_nats", names)
+        block("Regret: KL in excess of the Bayes rule's, nats", "regret_nats", names)
     else:
-        parts.append("\nRegret is not defined for these chains (the tables say why).")
+        parts.append("\nRegret is not defined for these chains (the notes in the tables say why).")
     metric = "regret_nats" if options["exact_posterior"] else "kl_nats"
     what = "regret" if metric == "regret_nats" else "KL"
     rows = []
@@ -66,7 +66,7 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
             rows.append([name, shown, verdict(difference, low, high)])
     if rows:
         parts.append(
-            f"\nMean {what} over n less that of {options['reference']}, paired on the same draws, "
+            f"\nMean {what} over n minus that of {options['reference']}, paired on the same draws, "
             f"{level} interval, nats\n" + text_table(["", "difference", ""], rows, left=2)
         )
     means = {name: risk[name, "mean", metric][0] for name in names if (name, "mean", metric) in risk}
@@ -76,8 +76,8 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
     acts_like = pseudo_count_text(tables["smoothing"]) if "smoothing" in tables else ""
     if acts_like:
         parts.append(
-            "\nPseudo-count α that it acts like after n_v transitions out of the current token, on these chains\n"
-            "(python -m icl_estimators.smoothing fits it to chains of its own: within the intervals, other digits)\n"
+            "\nEffective pseudo-count α after n_v transitions out of the current token, on these chains\n"
+            "(python -m icl_estimators.smoothing draws its own chains, so its numbers differ by sampling error)\n"
             + acts_like
         )
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
@@ -126,7 +126,7 @@ def _index(rows: list[Record], *fields: str) -> dict[tuple[Cell, ...], tuple[flo
 def _ties_text(
     tables: dict[str, list[Record]], metric: str, means: dict[str, float], what: str, level: str, *, bayes: bool = False
 ) -> str:
-    """Say who is tied with the least mean, among like rows; with `bayes`, also among those that are above 0.
+    """Say what is tied with the smallest mean, among like rows; with `bayes`, also among those that are above 0.
 
     Nothing else about the order of rows is a finding.
     """
@@ -141,12 +141,13 @@ def _ties_text(
         for index, names in enumerate(sets):
             ranked = sorted((name for name in names if math.isfinite(means[name])), key=means.__getitem__)
             if ranked:
-                others = " of those that are not the Bayes rule" if index else ""
-                lines.append(f"Least {what}{others}: {ranked[0]}. {_tied_with(pairs, ranked[0], ranked[1:])}")
+                others = " apart from the Bayes rule" if index else ""
+                lines.append(f"Smallest {what}{others}: {ranked[0]}. {_tied_with(pairs, ranked[0], ranked[1:])}")
     if not lines:
         return ""
     head = (
-        f"Who is tied with the best, by paired differences ({level}, all pairs at once); an order of rows tells nothing"
+        f"Estimators tied with the best, by paired differences (simultaneous {level} intervals); row order is not a "
+        "finding"
     )
     return "\n".join([head, *lines])
 
@@ -178,9 +179,12 @@ def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
     ]
     window = options["length"]
     if options.get("longest_history", math.inf) > window:
-        parts[0] += f"\n(window={window}: only the last {window} tokens, as a fresh prefix; else the whole history)"
+        parts[0] += (
+            f"\n(window={window} reads only the last {window} tokens, as a fresh prefix; the others read the whole "
+            "history)"
+        )
     else:
-        parts[0] += f"\n(no history is longer than the window of {window} tokens: the two are the same)"
+        parts[0] += f"\n(no history is longer than the window of {window} tokens: both give the same predictions)"
     rows.sort(key=lambda row: float(row[1]))
     some = any(row[2] for row in rows)
     parts[0] += "\n" + text_table(["estimator", "log loss", f"{level} interval" if some else ""], rows)
@@ -202,7 +206,7 @@ def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
         compared.append([name, shown, verdict(difference, low, high)])
     if compared:
         parts.append(
-            f"\nLog loss less that of {reference}, like with like, paired by prediction, {level} interval, nats\n"
+            f"\nLog loss minus that of {reference}, like with like, paired by prediction, {level} interval, nats\n"
             + text_table(["", "difference", ""], compared, left=2)
             + "".join(f"\n{', '.join(names)}: {why}" for why, names in undefined.items())
         )

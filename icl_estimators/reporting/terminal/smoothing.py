@@ -26,8 +26,8 @@ def smoothing_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
     text = pseudo_count_text(rows)
     if text:
         parts.append(
-            "\nWhich pseudo-count α each estimator acts like: (n_vw + α)/(n_v + Kα) after t_n = v, fitted to all\n"
-            "prefixes and to those with n_v transitions out of v so far\n" + text
+            "\nEffective pseudo-count α of each estimator: (n_vw + α)/(n_v + Kα) after t_n = v, fitted to all "
+            "prefixes\nand to those with n_v transitions out of v so far\n" + text
         )
     if options["families"] and overall:
         parts.append(_families_text(rows, names, run["family_formulas"]))
@@ -87,11 +87,11 @@ def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str
                 _share(explained.get((name, best), math.nan)),
             ]
         )
-    header = ["", "left by one α", "best family", "its parameters", "left by it", "explained"]
+    header = ["", "left over by one α", "best family", "its parameters", "left over by it", "explained"]
     legend = "; ".join(f"{name} {formula}" for name, formula in formulas.items())
     return (
-        "\nWhat a rule leaves over: mean KL(estimator ‖ rule) in nats, on the half of the chains that it was not\n"
-        "fitted to; explained: 1 − KL(· ‖ rule)/KL(· ‖ uniform)\n"
+        "\nLeft over by a rule: mean KL(estimator ‖ rule) in nats, on the half of the chains that was not used for\n"
+        "the fit; explained: 1 − KL(· ‖ rule)/KL(· ‖ uniform)\n"
         + named_table(header, body)
         + "\n"
         + textwrap.fill(f"Families, p̂_w proportional to: {legend}", width=116)
@@ -121,8 +121,8 @@ def _interventions_text(rows: list[Record], models: list[str], level: str) -> st
     if all(row is not None and not math.isnan(real(row["difference"])) for row in exact) and exact:
         factors = [_factor(row) for row in exact if row is not None]
         text += (
-            f"\nα of the intact model over α with exact attention ({level} interval): what spread attention does,\n"
-            "under the read-out that was trained together with it\n"
+            f"\nα of the intact model / α with exact attention ({level} interval): the effect of spread attention,\n"
+            "with the read-out that was trained together with it\n"
             + text_table([f"n_v = {v}" for v in shown], [factors], left=0)
         )
     return text

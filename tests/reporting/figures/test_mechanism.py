@@ -55,7 +55,7 @@ def test_attention_has_the_tokens_on_both_axes(results: Results, name: str) -> N
             if query < EXAMPLE_POSITIONS:
                 assert weights[query, key] == row.weight
         assert weights.mask[0, 1:].all(), "what causality masks is empty, not 0"
-    assert figure.axes[0].get_ylabel() == "query: the token that looks"
+    assert figure.axes[0].get_ylabel() == "query: the token that attends"
     assert figure.axes[2].get_ylabel() == "share of attention"
 
 
@@ -67,8 +67,8 @@ def test_states_have_letters(state: str, n_states: int, label: str) -> None:
 def test_masses_stand_beside_chance(results: Results) -> None:
     upper, lower = mass_figure(results).axes
     drawn = {str(line.get_label()): line.get_data() for line in lower.get_lines()}
-    assert set(drawn) == {"transformer", "construction", "chance: even attention"}
-    for label, quantity in (("transformer", "match_mass"), ("chance: even attention", "match_mass_chance")):
+    assert set(drawn) == {"transformer", "construction", "chance: uniform attention"}
+    for label, quantity in (("transformer", "match_mass"), ("chance: uniform attention", "match_mass_chance")):
         rows = results.curve("attention", "transformer", quantity=quantity)
         np.testing.assert_array_equal(drawn[label][1], rows["estimate"])
     previous = {str(line.get_label()): line.get_data() for line in upper.get_lines()}

@@ -95,7 +95,7 @@ def test_regret_leaves_out_the_bayes_rule_and_what_is_infinite(results: Results)
     rows = rows[rows["estimate"] > 1e-12]  # 0 at n = 1, which has no place on a log axis
     np.testing.assert_array_equal(drawn["uniform"][0], rows["n"])
     np.testing.assert_array_equal(drawn["uniform"][1], rows["estimate"])
-    assert axes.get_ylabel() == "regret: KL above Bayes, nats"
+    assert axes.get_ylabel() == "regret: KL in excess of Bayes, nats"
 
 
 def test_shares_run_from_0_to_1(results: Results) -> None:

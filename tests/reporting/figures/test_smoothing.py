@@ -34,7 +34,7 @@ def test_pseudo_counts_are_lines_on_logarithmic_axes_beside_the_add_one_line(fou
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel().startswith("visits n_v")
-    assert axes.get_ylabel() == "pseudo-count α that it acts like"
+    assert axes.get_ylabel() == "effective pseudo-count α"
     unigram = line(axes, "#56B4E9")
     rows = found.smoothing.query("estimator == 'unigram' and by == 'visits' and parameter == 'pseudo_count'")
     rows = rows[~rows.value.isin(found.run["few_chains"]["visits"])]

@@ -65,8 +65,8 @@ def test_the_nearest_is_named_with_its_distance(regrets: Change) -> None:
     )
     text = words(nearest_sentence(study))
     assert "`transformer` has a mean regret of 0.0200 [0.0190, 0.0210] nats" in text
-    expected = "Next is `construction-softmax` with 0.0500 [0.0400, 0.0600]: 0.0300 [0.0290, 0.0310] more, paired, 2.50"
-    assert f"{expected} times as much." in text
+    assert "Next is `construction-softmax` with 0.0500 [0.0400, 0.0600]: 0.0300 [0.0290, 0.0310] more" in text
+    assert "more (paired difference), 2.50 times as much." in text
     assert "add-one" not in text, "the Bayes rule is not its own neighbour"
 
 
@@ -77,9 +77,9 @@ def test_the_paired_difference_decides_and_no_overlap(regrets: Change) -> None:
         "uniform": (0.2, 0.1, 0.3),
     }
     clear = words(nearest_sentence(regrets(**values)))
-    assert "with 0.0250 [0.0200, 0.0300]: 0.0050 [0.0040, 0.0060] more, paired, 1.25 times as much." in clear
+    assert "0.0050 [0.0040, 0.0060] more (paired difference), 1.25 times as much." in clear
     tied = words(nearest_sentence(regrets(half=0.006, **values)))
-    assert "0.0050 [−0.0010, 0.0110] more, paired: not distinguishable from it." in tied
+    assert "0.0050 [−0.0010, 0.0110] more (paired difference): not distinguishable from it." in tied
     everyone = words(nearest_sentence(regrets(half=0.5, **values)))
     assert everyone.endswith("Also tied with `transformer`: `uniform`.")
     apart = {
@@ -93,7 +93,7 @@ def test_the_paired_difference_decides_and_no_overlap(regrets: Change) -> None:
 def test_without_pairs_nothing_is_claimed(results: Results) -> None:
     older = Results({name: table for name, table in results.tables.items() if name != "pairs"}, results.run)
     text = words(nearest_sentence(older))
-    assert "no paired comparison is at hand" in text
+    assert "there is no paired comparison" in text
     assert "not distinguishable" not in text
     page = Page()
     add_answer(page, older)
@@ -112,7 +112,7 @@ def test_the_headline_marks_who_is_tied(regrets: Change) -> None:
     assert [line for line in lines if "†" in line] == ["transformer †", "construction-softmax †"]
     add_answer(clear, regrets(**values))
     assert "†" not in clear.markdown()
-    assert "No one is tied with the best ([all pairs](#pairs))." in clear.markdown()
+    assert "No other estimator is tied with the best ([all pairs](#pairs))." in clear.markdown()
 
 
 def test_infinite_regret_comes_last(results: Results) -> None:
@@ -149,12 +149,12 @@ def test_it_moves_away_only_if_the_paired_difference_says_so(changed: Change) ->
     risen = regret_curve(changed, 0.010, 0.020)
     away = words(departure_sentence(since(risen, 0.009, 0.011)))
     assert "largest at n = 1 (1.0000 [0.9990, 1.0010] nats)" in away
-    assert "least at n = 2 (0.0100 [0.0090, 0.0110]); at n = 24 it is 0.0200 [0.0190, 0.0210]" in away
-    assert ", 0.0100 [0.0090, 0.0110] more, paired: it has moved away from Bayes again." in away
+    assert "smallest at n = 2 (0.0100 [0.0090, 0.0110]); at n = 24 it is 0.0200 [0.0190, 0.0210]" in away
+    assert ", 0.0100 [0.0090, 0.0110] more (paired difference): it has moved away from Bayes again." in away
     unsure = words(departure_sentence(since(risen, -0.001, 0.021)))
-    assert ", 0.0100 [−0.0010, 0.0210] more, paired: not distinguishable." in unsure
+    assert ", 0.0100 [−0.0010, 0.0210] more (paired difference): not distinguishable." in unsure
     falling = words(departure_sentence(regret_curve(changed, 0.010, 0.005)))
-    assert "least at n = 24 (0.0050 [0.0040, 0.0060]), the longest context." in falling
+    assert "smallest at n = 24 (0.0050 [0.0040, 0.0060]), the longest context." in falling
 
 
 def test_without_the_paired_difference_the_two_regrets_stand_without_a_verdict(changed: Change) -> None:
@@ -170,7 +170,7 @@ def test_without_the_paired_difference_the_two_regrets_stand_without_a_verdict(c
 def test_signed_bias_stands_beside_that_of_bayes_without_a_verdict(changed: Change) -> None:
     study = changed("signed_bias", {"bin_low": 0.0}, estimate=0.1, ci_low=0.05, ci_high=0.15)
     text = words(departure_sentence(study))
-    expected = "0.100 [0.050, 0.150] at n = {}, where that of the Bayes rule is 0.100 [0.050, 0.150]"
+    expected = "0.100 [0.050, 0.150] at n = {} (Bayes rule: 0.100 [0.050, 0.150])"
     assert f"Where P < 0.1, its mean p̂ − P is {expected.format(12)}; {expected.format(24)}." in text
     assert "sharper" not in text
     assert "flatter" not in text
@@ -180,7 +180,7 @@ def test_pseudo_counts_at_few_and_many_visits_stand_without_a_verdict(results: R
     text = words(pseudo_count_sentence(results))
     assert text.endswith(
         "acts like.** 0.300 [0.270, 0.330] after 1 visit, 2.837 [2.554, 3.121] after 20 visits. "
-        "Bayes adds 1 at every number."
+        "Bayes adds 1 at every number of visits."
     )
     where = {"estimator": "transformer", "by": "visits", "value": 20.0}
     flat = words(pseudo_count_sentence(changed("smoothing", where, estimate=0.4, ci_low=0.2, ci_high=0.6)))
@@ -199,7 +199,7 @@ def test_pseudo_counts_at_a_boundary_or_unidentified_are_left_out(changed: Chang
     for cells in ({"boundary": True, "estimate": np.inf}, {"identified": False}):
         assert "after 10 visits" in words(pseudo_count_sentence(changed("smoothing", where, **cells)))
     nothing = changed("smoothing", {"estimator": "transformer"}, identified=False)
-    assert "do not identify it" in words(pseudo_count_sentence(nothing))
+    assert "The data identify it at fewer than two numbers of visits." in words(pseudo_count_sentence(nothing))
 
 
 def test_without_a_trained_model_nothing_is_said_of_one(results: Results) -> None:
@@ -218,7 +218,7 @@ def test_without_an_exact_posterior_the_reference_takes_the_place_of_bayes(resul
     stationary = Results(results.tables, {**results.run, "options": options})
     text = words(nearest_sentence(stationary))
     assert text.startswith("**Nearest to add-one, or below it.**")
-    assert "no Bayes rule is exact here" in text
+    assert "there is no exact Bayes rule here" in text
     assert departure_sentence(stationary) is None
 
 

@@ -19,7 +19,7 @@ def test_tuned_ones_are_told_apart(results: Results) -> None:
     tuned = {name: used[name] for name in ("a:0.3246", "b:0.8037")}
     text = _gamma(replace(results, run={**results.run, "gamma": used, "tuned_gamma": tuned}))
     assert "a:0.3246 0.3246" in text
-    assert text.endswith("Of them a:0.3246 and b:0.8037 were tuned to this law and length, on chains of their own.")
+    assert text.endswith("Of these, a:0.3246 and b:0.8037 were tuned to this law and length, on separate chains.")
     assert _gamma(replace(results, run={**results.run, "gamma": {}, "tuned_gamma": {}})) == ""
 
 

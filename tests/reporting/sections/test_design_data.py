@@ -19,13 +19,13 @@ def test_the_source_is_described_in_its_own_words(results: Results) -> None:
     text = written(results)
     assert "of K = 3 states, each row of the transition matrix P drawn from Dirichlet(α, …, α) with α = 1; the" in text
     assert "the first token is uniform, independent of the chain; " in text
-    assert "exactly for this source" in text
+    assert "it is exact for this source" in text
 
 
 def test_without_an_exact_posterior_regret_is_not_defined(results: Results) -> None:
     options = {**results.options, "exact_posterior": False}
     text = written(Results(results.tables, {**results.run, "options": options}))
-    assert "Regret is not defined: the posterior given a prefix has no closed form for these chains." in text
+    assert "Regret is not defined, because the posterior given a prefix has no closed form for these chains." in text
 
 
 @pytest.mark.parametrize(("start", "exact"), [("uniform", True), ("stationary", False)])

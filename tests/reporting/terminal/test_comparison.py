@@ -50,9 +50,9 @@ def test_means_and_margins_are_those_of_the_table(small: Comparison, rules: tupl
 
 def test_infinite_shares_are_spelled_out(small: Comparison) -> None:
     text = small.summary()
-    shares = block(text, "… of which this share of sequences has KL = inf\n")
+    shares = block(text, "… share of sequences with KL = inf\n")
     assert shares["construction"][1].startswith("1.0000 ±")
-    finite = block(text, "… and where it is finite, its mean is\n")
+    finite = block(text, "… mean over the sequences with finite KL\n")
     assert finite["construction"][1] == "–"
     assert "add-one" not in shares
 
@@ -74,7 +74,7 @@ def test_the_verdict_follows_the_sign() -> None:
 
 def test_a_stationary_start_has_no_regret_and_is_compared_by_kl() -> None:
     text = compare(["unigram", "add-one"], start="stationary", chains=60, length=4, decomposition_chains=0).summary()
-    assert "Regret is not defined for these chains (the tables say why)." in text
+    assert "Regret is not defined for these chains (the notes in the tables say why)." in text
     assert "stationary start" in text.split("\n")[0]
     assert re.search(r"unigram\s+[+-]\d\.\d{4} \[", text)
 
