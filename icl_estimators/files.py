@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, proven possible before the work, known by their digest."""
+"""Files: written completely or not at all, tested for write access before the work, identified by their digest."""
 
 from __future__ import annotations
 

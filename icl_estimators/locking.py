@@ -50,8 +50,8 @@ def sole_writer(folder: Path, part: str = "") -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise InputError(
-            f"another process is writing to {what}: wait until it has ended, stop it, or name another folder with "
-            "--out (--force does not override a run that is at work)"
+            f"another process is writing to {what}: wait until it ends, stop it, or name another folder with "
+            "--out (--force does not override a run that is still working)"
         ) from None
     except OSError as error:
         raise InputError(f"cannot lock {what}: {error.strerror}; name another folder with --out") from None

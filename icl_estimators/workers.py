@@ -1,4 +1,4 @@
-"""Worker processes: how they start, that they never start others, and that signals are their parent's to handle."""
+"""Worker processes: how they start. They never start others, and they leave signals to their parent."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def require_main_file() -> None:
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and file is not None and not os.path.exists(file):
         raise InputError(
-            f"worker processes cannot start: this program has no file that they could import ({file}); save it as a "
+            f"worker processes cannot start: this program is not in a file that they could import ({file}); save it as "
+            "a "
             'file and put the call under `if __name__ == "__main__":`, or use jobs=1'
         )
 

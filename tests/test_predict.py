@@ -212,7 +212,7 @@ def test_a_state_that_never_occurs_has_its_column(capsys: pytest.CaptureFixture[
 def test_a_token_that_was_not_there_before_falls_back(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "ABAC")
     assert attention(out) == {"token": ["^", "A", "B", "A", "C"], "weight": ["0.20"] * 5}
-    assert out.endswith("C was not there before: no match, so attention falls back to a uniform average\n")
+    assert out.endswith("C does not occur earlier: without a match, attention is a uniform average\n")
     assert "was not there before" not in run(capsys, "ABACA")
 
 

@@ -1,4 +1,4 @@
-"""Cutting a study's chains into units that are summarised together and blocks of work that are run apart."""
+"""Dividing the chains of a study into units that are summarised together, and into blocks of work."""
 
 from __future__ import annotations
 

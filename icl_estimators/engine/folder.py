@@ -1,4 +1,4 @@
-"""The output folder of a study: never another study's, and each file whole or not at all."""
+"""The output folder of a study: it holds one study, and each file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
     record = folder / "run.json"
     for path in (record, *(folder / f"{name}.csv" for name in SCHEMAS)):
         if path.is_dir():
-            raise InputError(f"{path} is a folder, where a file is to be written: name another folder with --out")
+            raise InputError(f"{path} is a folder, but a file must be written there: name another folder with --out")
     if force:
         return
     if record.exists():
@@ -50,7 +50,8 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
             known = False
         if not known:
             raise InputError(
-                f"{folder} holds a run.json that is no record of a study: name another folder with --out, or overwrite "
+                f"{folder} holds a run.json that is not the record of a study: name another folder with --out, or "
+                "overwrite "
                 "it with --force"
             )
         differs = differences(earlier, json.loads(json.dumps(_decisive(run or {"options": {}}))), THERE)

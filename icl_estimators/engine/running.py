@@ -1,4 +1,4 @@
-"""Running a design: who does the work, and the blocks of the design merged in chain order."""
+"""Run a design: choose what does the work, and merge the blocks of the design in chain order."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ def run_design(
     cells : int
         T·K, probabilities predicted for one sequence.
     crew : Crew
-        Who does the work, as from :func:`crew_for`.
+        What does the work, as from :func:`crew_for`.
     progress : callable
         Called with (what, done, total) after each block.
     notice : callable
         Takes one line for each worker or block that was lost and whose work is repeated.
     kept : StudyBlocks, optional
-        Where finished blocks are kept, and taken from.
+        Where finished blocks are stored and read.
     """
     tasks = list(blocks(chains, sequences, cells))
     store = None if kept is None else kept.design(what, kind)

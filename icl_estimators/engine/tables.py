@@ -1,4 +1,4 @@
-"""Long tables: one estimate a row, under the column names that people script against."""
+"""Long tables: one estimate in each row, with column names that other programs rely on."""
 
 from __future__ import annotations
 

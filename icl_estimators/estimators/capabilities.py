@@ -212,7 +212,7 @@ def attention_of(estimator: object, tokens: NDArray[np.int64]) -> tuple[Array, A
     if not attends(estimator):
         return None
     name = _name(estimator)
-    remedy = "return two arrays of weights, None for another form, or call the attribute something else"
+    remedy = "return two arrays of weights, None for another form, or rename the attribute"
     given = tokens.view()
     given.setflags(write=False)
     try:
@@ -294,7 +294,7 @@ def expect(estimators: Iterable[object], sequences: int, length: int) -> None:
         except Exception as error:
             raise ContractError(
                 f"{_name(estimator)}: expect(sequences, length) failed: {type(error).__name__}: {error}: take two "
-                "integers, or call the attribute something else"
+                "integers, or rename the attribute"
             ) from error
 
 
@@ -345,10 +345,10 @@ def tolerance_lines(tolerances: dict[str, float]) -> list[str]:
     Examples
     --------
     >>> tolerance_lines({"half": 0.01, "single": 1e-6})
-    ['half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)']
+    ['half: its predictions are checked to 0.01 only, the tolerance that it states (float32: 1e-06)']
     """
     return [
-        f"{name}: predictions are held to themselves within {tolerance:g} only, the tolerance that it states "
+        f"{name}: its predictions are checked to {tolerance:g} only, the tolerance that it states "
         f"(float32: {FLOAT32_TOLERANCE:g})"
         for name, tolerance in tolerances.items()
         if tolerance > FLOAT32_TOLERANCE

@@ -216,7 +216,7 @@ class ConstructionSoftmax:
         if gamma == "tuned":
             if tune is None:
                 raise InputError(
-                    "construction-softmax:tuned needs a law of chains and a length to tune γ to, and here is none: "
+                    "construction-softmax:tuned needs chains and a length to tune γ on, but there are none here: "
                     "give the number, as in construction-softmax:2.2"
                 )
             gamma, self.gamma_from = tune(direct_path), "tuned"

@@ -114,8 +114,9 @@ def _unseal(content: bytes, sources: dict[str, dict[str, str | None]]) -> Any:
             here = None if there is None else _file_digest(there)
             if expected is not None and here is not None and here != expected:
                 raise InputError(
-                    f"the source of {name} (module {module}) is another in a worker than where the study was begun: it "
-                    "was changed while the study ran, or the worker has another version; begin anew with --force"
+                    f"the source of {name} (module {module}) in a worker differs from the source where the study "
+                    "started: it changed while the study ran, or the worker has another version; start again with "
+                    "--force"
                 )
     return shared
 

@@ -109,7 +109,7 @@ def parse_spec(text: str) -> Spec:
     """
     head, *parts = text.strip().split(":")
     if not head:
-        raise InputError(f"an empty estimator name in {text!r}: choose from {', '.join(REGISTRY)}")
+        raise InputError(f"empty estimator name in {text!r}: choose from {', '.join(REGISTRY)}")
     value: Any = None
     options: dict[str, Any] = {}
     for position, part in enumerate(parts):
@@ -142,10 +142,10 @@ def split_specs(text: str) -> list[str]:
     """
     specs = [part.strip() for part in text.split(",") if part.strip()]
     if not specs:
-        raise InputError(f"no estimator is named: choose from {', '.join(REGISTRY)}")
+        raise InputError(f"no estimator is given: choose from {', '.join(REGISTRY)}")
     repeated = sorted({spec for spec in specs if specs.count(spec) > 1})
     if repeated:
-        raise InputError(f"{repeated[0]} is named twice: name each estimator once")
+        raise InputError(f"{repeated[0]} is given twice: give each estimator once")
     return specs
 
 
@@ -259,7 +259,7 @@ def get_all(
     names = [estimator.name for estimator in made]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two estimators are called {name}: name each once")
+            raise InputError(f"two estimators are called {name}: give each once")
     return made
 
 
@@ -298,7 +298,7 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     made = target
     if inspect.isclass(target) or not hasattr(target, "predict_proba"):
         if not callable(target):
-            raise ContractError(f"{parsed.text} is neither an estimator nor something that makes one")
+            raise ContractError(f"{parsed.text} is neither an estimator nor a class or function that makes one")
         try:
             made = _build(target, parsed, offered, None)
         except InputError:
@@ -306,9 +306,9 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
         except Exception as error:
             raise InputError(f"{parsed.text}: calling it failed: {type(error).__name__}: {error}") from error
     elif parsed.options:
-        raise InputError(f"{parsed.text}: the object is made already and takes no options")
+        raise InputError(f"{parsed.text}: the object already exists and takes no options")
     if not isinstance(made, Estimator):
-        raise ContractError(f"{parsed.text}: {made!r} lacks one of name, n_states, predict_proba")
+        raise ContractError(f"{parsed.text}: {made!r} lacks name, n_states or predict_proba")
     _remember(made, parsed.head)
     if made.n_states != offered["n_states"]:
         raise UnsupportedStates(

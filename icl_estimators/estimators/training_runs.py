@@ -68,8 +68,8 @@ def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None
         first = distinct.setdefault(run.info.sha256, label)
         if first != label:
             warn(
-                f"{name}: {label} has the same weights as {first} (SHA-256 {run.info.sha256[:12]}…), so it is no "
-                "second training run: it has rows of its own and is not pooled"
+                f"{name}: {label} has the same weights as {first} (SHA-256 {run.info.sha256[:12]}…), so it is not a "
+                "second training run: it has its own rows and is not pooled"
             )
     labels = list(distinct.values())
     differing = _differing({label: runs[label].info for label in labels})
@@ -85,8 +85,9 @@ def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None
         first = by_seed.setdefault(seed, label)
         if first != label:
             warn(
-                f"{name}: {label} has the same seed, {seed}, as {first}, so it is no second training run: it has rows "
-                "of its own and is not pooled"
+                f"{name}: {label} has the same seed, {seed}, as {first}, so it is not a second training run: it has "
+                "its "
+                "own rows and is not pooled"
             )
     if len(by_seed) > 1:
         for label in by_seed.values():

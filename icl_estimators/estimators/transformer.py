@@ -145,7 +145,9 @@ class Transformer:
         self._model = model.to(self.device).eval()
         self._folded = fold(self._model).detach() if model.config.foldable else None
         if self._folded is not None and not all(bool(tensor.isfinite().all()) for tensor in self._folded.tensors):
-            raise InputError(f"transformer: the weights in {path} are so large that its scores overflow: train anew")
+            raise InputError(
+                f"transformer: the weights in {path} are so large that its scores overflow: train it again"
+            )
 
     def expect(self, sequences: int, length: int) -> None:
         """Be told how much is coming, and choose the engine if that was left to this estimator."""

@@ -89,7 +89,7 @@ def assemble(
     items = split_specs(estimators) if isinstance(estimators, str) else estimators
     items = None if items is None else list(items)
     if items is not None and not items:
-        raise InputError("no estimators to compare: name at least one")
+        raise InputError("no estimators to compare: give at least one")
     files = (checkpoints,) if isinstance(checkpoints, (str, os.PathLike)) else tuple(checkpoints)
     for checkpoint in label_checkpoints(files):
         if not checkpoint.path.is_file():
@@ -138,7 +138,7 @@ def _reference(
     recipe = next(iter(recipes(candidates)), None)
     if recipe is None and len(candidates) > 1:
         names = ", ".join(rule.name for rule in candidates)
-        raise InputError(f"the reference {spec} could be each of {names}, which are not pooled: name one")
+        raise InputError(f"the reference {spec} could be any of {names}, which are not pooled: name one")
     name = recipe or candidates[0].name  # a spec may be spelled in several ways
     return ([] if name in known else candidates), name
 

@@ -83,8 +83,8 @@ def intervention_targets(study: Study) -> tuple[Estimator, ...]:
         apart = float(np.abs(own - folded).max())
         if apart > max(_FOLDED_AGREES, stated_tolerance(model)):
             raise ContractError(
-                f"{model.name}: its attribute `folded` gives predictions {apart:.2g} apart from its own, so it cannot "
-                "be intervened on: offer the numbers that it acts through, or leave the attribute out"
+                f"{model.name}: its attribute `folded` gives predictions {apart:.2g} apart from its own, so "
+                "interventions on it would be wrong: make them agree, or remove the attribute"
             )
     return models
 

@@ -75,7 +75,7 @@ def observed_tables(
     names = [estimator.name for estimator in estimators]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two estimators are called {name}: name each once")
+            raise InputError(f"two estimators are called {name}: give each once")
     if reference not in names:
         raise InputError(f"the reference {reference} is not among the estimators: {', '.join(names)}")
     rows = observed_rows(estimators, data, window=window)

@@ -129,11 +129,11 @@ class Study:
             raise InputError("decomposition_chains must be 0 (left out) or at least 2")
         if check("decomposition_sequences", 0) < 2 and self.decomposition_chains:
             raise InputError(
-                "decomposition_sequences must be at least 2: bias and variance are told apart by how predictions "
+                "decomposition_sequences must be at least 2: bias and variance are separated by how predictions "
                 "vary within a chain; 64 keeps the share of cells with a single sequence small"
             )
         if not self.estimators:
-            raise InputError("no estimators to compare: name at least one")
+            raise InputError("no estimators to compare: give at least one")
         for estimator in self.estimators:
             if estimator.n_states != self.source.n_states:
                 raise InputError(
@@ -142,7 +142,7 @@ class Study:
         rows = [*self.names, *(f"{recipe}:recipe" for recipe in self.recipes)]
         for name in rows:
             if rows.count(name) > 1:
-                raise InputError(f"two estimators are called {name}: name each once")
+                raise InputError(f"two estimators are called {name}: give each once")
         if self.reference not in self.names:
             raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(self.names)}")
 
@@ -186,7 +186,7 @@ class Study:
         """
         unknown = sorted(options.keys() - StudyOptions.__annotations__.keys())
         if unknown:
-            raise TypeError(f"{unknown[0]!r} is no option of a study: choose from {', '.join(sorted(DEFAULTS))}")
+            raise TypeError(f"{unknown[0]!r} is not an option of a study: choose from {', '.join(sorted(DEFAULTS))}")
         given: dict[str, Any] = {**DEFAULTS, **options}
         source = ChainLaw(*(given.pop(name) for name in ("states", "concentration", "start")))
         given["estimators"], given["reference"] = assemble(

@@ -175,7 +175,7 @@ def compare_pairs(
     level = probability_level(level)
     size = len(means)
     if size < 2 or covariance.shape != (size, size):
-        raise InputError(f"{size} means and a covariance of shape {covariance.shape} make no pairs")
+        raise InputError(f"{size} means and a covariance of shape {covariance.shape} do not give pairs")
     first, second = np.triu_indices(size, 1)
     with np.errstate(invalid="ignore"):
         if difference is None:

@@ -85,7 +85,7 @@ def training_variance(cells: Cells, predictions: Sequence[Array] | Array) -> Tra
     """
     n_runs = len(predictions)
     if n_runs < 1:
-        raise InputError("no training runs: give the predictions of at least one, better of ten")
+        raise InputError("no training runs: give the predictions of at least one, preferably of ten")
     means, biases, withins = [], [], []
     mse = np.zeros(cells.shape)
     total_deviation = np.zeros((cells.transition.shape[-1], len(cells.index)))

@@ -59,7 +59,7 @@ class ModelConfig:
         if not isinstance(self.sentinel, bool):
             raise InputError(f"sentinel must be True or False, not {self.sentinel!r}")
         if self.d_model % self.n_heads:
-            raise InputError(f"n_heads must divide d_model = {self.d_model}, and {self.n_heads} does not")
+            raise InputError(f"n_heads must divide d_model = {self.d_model}, but {self.n_heads} does not")
 
     @property
     def n_distances(self) -> int:

@@ -49,7 +49,7 @@ def always_fails(shared: object, task: int) -> int:
 def bad_input(shared: Path, task: int) -> int:
     with shared.open("a") as file:
         file.write(f"{task}\n")
-    raise InputError("mend this")
+    raise InputError("fix this")
 
 
 def dies(shared: tuple[Path, int], task: int) -> int:
@@ -133,7 +133,7 @@ def test_three_failures_end_the_run_and_keep_what_was_finished() -> None:
 
 def test_input_that_will_not_mend_itself_is_not_tried_again(tmp_path: Path) -> None:
     record = tmp_path / "calls"
-    with pytest.raises(InputError, match="mend this"):
+    with pytest.raises(InputError, match="fix this"):
         list(in_order(bad_input, InProcess(record), range(5)))
     assert record.read_text() == "0\n"
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from icl_estimators import evaluate, exact, predict, smoothing
-from icl_estimators.api import compare
+from icl_estimators.api import compare, effective_smoothing
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.estimators import (
     ContractError,
@@ -41,7 +41,6 @@ from icl_estimators.estimators.identity import study_identity
 from icl_estimators.estimators.intervened import Intervened
 from icl_estimators.estimators.transformer import Transformer
 from icl_estimators.experiments.observed import observed_risk
-from icl_estimators.api import effective_smoothing
 from icl_estimators.files import sha256
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ObservedSequences

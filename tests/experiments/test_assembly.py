@@ -60,7 +60,7 @@ def test_a_reference_that_could_be_several_rules_is_refused(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("estimators", "options", "message"),
     [
-        ([], {}, "no estimators to compare: name at least one"),
+        ([], {}, "no estimators to compare: give at least one"),
         ("", {}, "no estimator is named"),
         ("bigrm", {}, "unknown estimator 'bigrm'"),
         (["bigram", "bigram"], {}, "two estimators are called bigram: name each once"),

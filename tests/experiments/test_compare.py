@@ -429,7 +429,7 @@ def test_a_stated_tolerance_is_recorded_and_said() -> None:
     half.tolerance = 0.01
     said: list[str] = []
     Study.build([half], length=5, warn=said.append)
-    line = "half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)"
+    line = "half: its predictions are checked to 0.01 only, the tolerance that it states (float32: 1e-06)"
     assert said == [line]
     with pytest.warns(UserWarning, match="held to themselves within"):
         found = compare([half], **QUICK)

@@ -150,7 +150,7 @@ def test_extra_tensor(path):
 
 def test_wrong_shape(path):
     replace_tensors(path, {**load_file(path), "embedding": torch.zeros(4, 4)})
-    refused(path, r"embedding has shape \(4, 4\), and its sidecar calls for \(3, 4\)")
+    refused(path, r"embedding has shape \(4, 4\), but its sidecar says \(3, 4\)")
 
 
 def test_wrong_type(path):
@@ -201,7 +201,7 @@ def test_sidecar_with_other_fields(path):
     rewrite_sidecar(path, colour="red")
     refused(path, "sidecar: it has an unknown field 'colour'")
     path.with_suffix(".json").write_text("[1, 2]", encoding="utf-8")
-    refused(path, "is no checkpoint's sidecar")
+    refused(path, "is not the sidecar of a checkpoint")
 
 
 def test_sidecar_of_another_file(path):
@@ -211,7 +211,7 @@ def test_sidecar_of_another_file(path):
 
 def test_sidecar_with_another_config(path):
     rewrite_sidecar(path, config=ModelConfig(n_states=4, length=6, d_model=4).to_dict())
-    refused(path, r"embedding has shape \(3, 4\), and its sidecar calls for \(4, 4\)")
+    refused(path, r"embedding has shape \(3, 4\), but its sidecar says \(4, 4\)")
 
 
 def test_sidecar_with_more_layers(path):

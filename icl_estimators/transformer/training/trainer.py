@@ -131,7 +131,8 @@ class Trainer:
     ) -> None:
         if recipe.length != config.length:
             raise InputError(
-                f"the recipe reads {recipe.length} tokens, the model has {config.length} distances: make them equal"
+                f"the recipe has sequences of {recipe.length} tokens, but the model has {config.length} distances: "
+                "make them equal"
             )
         self.config, self.recipe, self.seed = config, recipe, seed
         self.device, self.engine = require_device(device), engine
@@ -147,7 +148,7 @@ class Trainer:
             loss_sum=torch.zeros((), dtype=torch.float64),
         )
         if state.weights.shape != flat.shape:
-            raise InputError(f"the state holds {state.weights.numel()} weights, and the model has {flat.numel()}")
+            raise InputError(f"the state holds {state.weights.numel()} weights, but the model has {flat.numel()}")
         self.step, self._last_row = state.step, state.last_row
         # One flat leaf: Adam is then one fused operation, and the gradient arrives in one piece.
         self.weights = state.weights.to(self.device, copy=True).requires_grad_()

@@ -109,15 +109,15 @@ def test_a_named_delimiter_is_taken_at_its_word(
 
 
 REFUSED = [
-    ("", "is empty: give a text file with one sequence a line"),
+    ("", "is empty: give a text file with one sequence per line"),
     ("\ufeff \n\t\n", "is empty"),
     ("ABA\nCA\n", "every line of .* is one word: give --characters if each character is a state, or --delimiter with"),
-    ("sun\nrain\nsun\n", "a series with one state a line is to be put on one line"),
+    ("sun\nrain\nsun\n", "put a series with one state per line on one line"),
     ("A B\nA,,B\n", r"line 2 has commas, but line 1 has white space"),
     ("A,B\nA,,B\n", r"weather\.txt, line 2 has an empty label: put one label between commas"),
     ("A,B,\n", r"weather\.txt, line 1 has an empty label"),
     ("A\tB\t\n", r"weather\.txt, line 1 has an empty label: put one label between tabs"),
-    ("Niño".encode("latin-1"), "is not UTF-8 text: save it as UTF-8, one sequence a line"),
+    ("Niño".encode("latin-1"), "is not UTF-8 text: save it as UTF-8, one sequence per line"),
     ("A B".encode("utf-16"), "is not UTF-8 text"),
     (b"\x89PNG\r\n\x1a\n\x00\x00", "is not UTF-8 text"),
     (b"A B\nA\x00B", r"weather\.txt, line 2 has the control character '\\x00': give a plain text file"),
@@ -127,7 +127,7 @@ REFUSED = [
     ("\nsun,rain\nrain;sun\n", r"line 3 has semicolons, but line 2 has commas"),
     ("sun,rain\nrain;sun,sun\n", r"line 2: commas and semicolons both occur"),
     ("sun,rain\nwet dry wet\n", r"line 2 has white space, but line 1 has commas"),
-    ("sun,rain,sun\nrain,sun rain,sun\n", "line 2: 'sun rain' has white space within, and 'sun' is a label too"),
+    ("sun,rain,sun\nrain,sun rain,sun\n", "line 2: 'sun rain' contains white space, and 'sun' is a label too"),
     ("0,5;1,5;0,5", "line 1: commas and semicolons both occur"),
     # marks of other formats
     (
@@ -147,11 +147,11 @@ REFUSED = [
     ("date,state\n2020-01-01,sun\n2020-01-02,rain\n", r"line 1 looks like the header of a table \(date, state come no"),
     ("year jan feb\n1950 sun rain\n1951 sun sun\n", r"line 1 looks like the header of a table \(year, jan, feb come"),
     ("weather\nsun rain sun\nrain sun\n", r"line 1 looks like the header of a table \(weather come"),
-    ("a\tb\tc\td\n1\t2\t3\t4\n", r"\(a, b, c, … come nowhere else\)"),
+    ("a\tb\tc\td\n1\t2\t3\t4\n", r"\(a, b, c, … occur nowhere else\)"),
     (",state\n0,sun\n1,rain\n", "line 1 has an empty label"),
     ("year,sun\n1950,sun\n1950,rain\n", r"line 1 looks like the header of a table \(year above numbers\)"),
-    ("s1 A B A\ns2 B B\ns3 A\n", r"the labels of column 1 \(s1, s2, s3\) come nowhere else"),
-    ("sun,0.1\nsun,0.2\nrain,0.3\n", r"the labels of column 2 \(0\.1, 0\.2, 0\.3\) come nowhere else"),
+    ("s1 A B A\ns2 B B\ns3 A\n", r"the labels of column 1 \(s1, s2, s3\) occur nowhere else"),
+    ("sun,0.1\nsun,0.2\nrain,0.3\n", r"the labels of column 2 \(0\.1, 0\.2, 0\.3\) occur nowhere else"),
     ("1,sun\n1,rain\n2,rain\n2,sun\n", "column 1 has numbers, column 2 words"),
     (" ".join(["0.5", "0.5", *(f"{k / 100}" for k in range(1, 30))]), "looks like measurements, not states: 30"),
 ]

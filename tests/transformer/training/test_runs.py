@@ -160,7 +160,7 @@ def test_finished_run(finished):
 
 
 def test_unfinished_run(unfinished):
-    refused(small(), unfinished, "is unfinished: --resume goes on")
+    refused(small(), unfinished, "is unfinished: --resume continues")
     assert prepare(small(), unfinished, resume=True, force=False) is None
 
 
@@ -168,15 +168,15 @@ def test_unfinished_run(unfinished):
 def test_other_options(request, state):
     out = request.getfixturevalue(state)
     other = small(26)
-    refused(other, out, r"holds another run k3-seed0 \(--steps was 25 and is 26 now\): name another --out")
-    refused(other, out, "cannot be resumed: --steps was 25 and is 26 now", resume=True)
-    refused(small(peak_lr=0.1), out, r"--peak-lr was 0\.003 and is 0\.1 now", resume=True)
+    refused(other, out, r"holds another run k3-seed0 \(--steps was 25 and is now 26\): name another --out")
+    refused(other, out, "cannot be resumed: --steps was 25 and is now 26", resume=True)
+    refused(small(peak_lr=0.1), out, r"--peak-lr was 0\.003 and is now 0\.1", resume=True)
     threads = Run(CONFIG, small().recipe, threads=2)
-    refused(threads, out, "--threads was 1 and is 2 now", resume=True)
+    refused(threads, out, "--threads was 1 and is now 2", resume=True)
     assert prepare(other, out, resume=False, force=True) is None
 
 
-def test_force_begins_anew(finished):
+def test_force_starts_again(finished):
     before = (finished / "k3-seed0.safetensors").read_bytes()
     stray = finished / "k3-seed0" / "step-00000999.safetensors"
     stray.write_bytes(b"of a longer run")
