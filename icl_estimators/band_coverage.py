@@ -68,7 +68,7 @@ def measured_coverage(
     Raises
     ------
     InputError
-        If a number is not a whole one of at least 1.
+        If a number is not an integer of at least 1.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def band_note(metric: str, *, length: int, chains: int, sequences_per_chain: int
     Raises
     ------
     InputError
-        If a number is not a whole one of at least 1.
+        If a number is not an integer of at least 1.
 
     Examples
     --------

@@ -19,13 +19,13 @@ def sole_writer(folder: Path, part: str = "") -> Iterator[None]:
     """Hold a folder while a block writes to it; the same thread may hold it several times over.
 
     The lock is the operating system's (``flock``), on the hidden file ``.lock`` in the folder. It ends with the process
-    that holds it, however that ends, so that a dead writer is no obstacle. On a network file system it is as good as
-    that system's locks: NFS has them between machines from version 4 on.
+    that holds it, however that ends, so that the lock of a dead writer is ignored. On a network file system it is as
+    good as that system's locks: NFS has them between machines from version 4 on.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Created if it does not exist.
     part : str
         What is written, where several may write to a folder at once because each writes files of its own: a training
         run's name.

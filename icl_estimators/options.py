@@ -298,7 +298,7 @@ def sampling_parent() -> Parser:
         type=count,
         default=100,
         metavar="T",
-        help="length of each sequence; the window on observed data (default 100)",
+        help="tokens read from each sequence; the window on observed data (default 100)",
     )
     parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
     parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")

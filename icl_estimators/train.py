@@ -57,7 +57,9 @@ def _parser() -> Parser:
         help="random seeds, one run for each; 0..9 is a range (default 0)",
     )
     parser.add_argument("--states", type=count, default=3, metavar="K", help="number of states (default 3)")
-    parser.add_argument("--length", type=count, default=100, metavar="T", help="tokens in each sequence (default 100)")
+    parser.add_argument(
+        "--length", type=count, default=100, metavar="T", help="tokens read from each sequence (default 100)"
+    )
     recipe = parser.add_argument_group("recipe")
     recipe.add_argument("--steps", type=count, default=8000, metavar="N", help="number of updates (default 8000)")
     recipe.add_argument("--batch", type=count, default=64, metavar="B", help="fresh chains in each update (default 64)")
@@ -101,15 +103,15 @@ def _parser() -> Parser:
         "--engine",
         choices=["auto", "kernel", "torch"],
         default="auto",
-        help="what computes the gradient: the compiled kernel (needs numba), torch, or the faster one; it decides the "
-        "last bits of the weights (default auto)",
+        help="what computes the gradient: the compiled kernel (needs numba), torch, or the faster one; "
+        "a run is resumed with the same engine (default auto)",
     )
     parser.add_argument(
         "--threads",
         type=count,
         default=1,
         metavar="N",
-        help="threads of each run; it decides the last bits of the weights (default 1)",
+        help="threads of each run; a run is resumed with the same number (default 1)",
     )
     parser.add_argument(
         "--jobs", type=count, metavar="N", help="number of processes for the runs (default: one for each core)"

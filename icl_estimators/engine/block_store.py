@@ -3,7 +3,8 @@
 In ``OUT/blocks/<design>/`` each finished block is one ``.npz`` file of plain arrays (nothing is pickled). It is written
 completely or not at all, and is named by its chains. It contains the digest of its study; a block of another study
 counts as missing. From time to time, consecutive blocks from chain 0 on are merged into one file
-``merged-<chains>.npz``, so that the folder does not grow with the study. ``OUT/blocks/study.json`` describes the study that the blocks belong to.
+``merged-<chains>.npz``, so that the folder does not grow with the study. ``OUT/blocks/study.json`` describes the study
+that the blocks belong to.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class BlockStore(Generic[Part]):
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Created if it does not exist.
     kind : type
         RiskMoments or DecompositionMoments.
     study : str
@@ -109,7 +110,7 @@ class BlockStore(Generic[Part]):
         self._since_compaction: list[Path] = []
 
     def merged(self) -> tuple[int, Part | None]:
-        """Return how many chains from 0 on are folded together, and their summary; (0, None) if there are none."""
+        """Return how many chains from 0 on are merged, and their summary; (0, None) if there are none."""
         counts = [int(found[1]) for path in self.folder.iterdir() if (found := _MERGED.fullmatch(path.name))]
         for count in sorted(counts, reverse=True):
             part = self._read(self.folder / f"merged-{count}.npz")
@@ -118,11 +119,11 @@ class BlockStore(Generic[Part]):
         return 0, None
 
     def has(self, chains: range) -> bool:
-        """Say whether a block is there."""
+        """Return whether a block exists."""
         return self._path(chains).exists()
 
     def load(self, chains: range) -> Part | None:
-        """Return a block, or None if it is not there, cannot be read, or is another study's."""
+        """Return a block, or None if it does not exist, cannot be read, or belongs to another study."""
         return self._read(self._path(chains))
 
     def save(self, chains: range, part: Part) -> None:
@@ -130,7 +131,7 @@ class BlockStore(Generic[Part]):
         self._write(self._path(chains), part)
 
     def passed(self, chains: range, whole: Part) -> None:
-        """Record that a block is part of `whole`, the summary of all chains so far; now and then, store that instead."""
+        """Record that `whole` contains a block and all before it; from time to time, store it instead of them."""
         self._since_compaction.append(self._path(chains))
         if len(self._since_compaction) < _COMPACT_EVERY:
             return

@@ -51,11 +51,11 @@ ATTEMPTS = 3
 
 
 class TaskFailed(InputError):
-    """A block that failed every time it was tried; what was finished before is kept where blocks are kept."""
+    """A block that failed at every attempt; finished blocks are kept if the study keeps blocks."""
 
 
 class Crew(Protocol):
-    """Who does the work; `shared`, what every task needs, is sent to each worker once."""
+    """What does the work. `shared`, which every task needs, is sent to each worker once."""
 
     in_flight: int
     """How many tasks are kept submitted."""

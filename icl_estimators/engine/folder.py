@@ -19,14 +19,14 @@ __all__ = ["check_folder", "save_tables", "write_json"]
 
 
 def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = False) -> None:
-    """Find out whether a study may be written to `folder`, before it is run.
+    """Check that a study may be written to `folder`, before it is run.
 
     Parameters
     ----------
     folder : Path
     run : dict, optional
-        The study, as in run.json, where `options` and `identity` say which it is; a folder that holds the very same
-        one may be written again.
+        The study, as in run.json, where `options` and `identity` identify it; a folder that holds the same study
+        may be written again.
     force : bool
         Overwrite another study.
 
@@ -98,7 +98,7 @@ def _save(folder: Path, tables: dict[str, Table], run: dict[str, Any], force: bo
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write readable JSON, whole or not at all."""
+    """Write readable JSON, completely or not at all."""
     with write_whole(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 

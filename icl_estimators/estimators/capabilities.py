@@ -1,7 +1,7 @@
-"""What an estimator may offer beyond the contract: one small protocol each, and the function that asks for it.
+"""What an estimator may offer beyond the contract: for each a small protocol and the function that asks for it.
 
-An attribute of such a name may mean something else to its owner. So an attribute counts as an offer only where it has
-the right type: a method, a string, a number, true or false. Any other value is ignored. A method that is offered and
+An attribute with such a name may have another meaning in other code. So an attribute counts as an offer only if it has
+the right type: a method, a string, a number, true or false. Any other value is ignored. A method that
 fails, or a number out of its range, is a :class:`ContractError`.
 """
 
@@ -187,7 +187,7 @@ def _name(estimator: object) -> str:
 
 
 def attends(estimator: object) -> bool:
-    """Say whether an estimator has a method ``attention``; a submodule of that name is none."""
+    """Say whether an estimator has a method ``attention``; a submodule of that name does not count."""
     return inspect.isroutine(_value(estimator, HasAttention, "attention"))
 
 
@@ -259,7 +259,7 @@ def recipe_of(estimator: object) -> str | None:
 
 
 def reads_window(estimator: object) -> bool:
-    """Say whether an estimator is to be given the window only.
+    """Return whether an estimator is given only the window.
 
     Examples
     --------
@@ -356,7 +356,7 @@ def tolerance_lines(tolerances: dict[str, float]) -> list[str]:
 
 
 def weights_of(estimator: object) -> Path | None:
-    """Return the file that an estimator was read from, None if it names none that is there."""
+    """Return the file that an estimator was read from, None if there is none."""
     value = _value(estimator, ReadFromFile, "checkpoint")
     if not isinstance(value, (str, os.PathLike)) or not os.path.isfile(value):
         return None
@@ -382,5 +382,5 @@ def device_of(estimator: object) -> str | None:
 
     try:
         return torch.cuda.get_device_name(value)
-    except (AssertionError, RuntimeError):  # there is none of that number, or none at all
+    except (AssertionError, RuntimeError):  # no GPU with that number, or no GPU
         return str(value)

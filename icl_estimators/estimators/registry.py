@@ -1,7 +1,7 @@
 """Estimators by name: the spec grammar and the registry.
 
 A spec is ``name[:value][:key=value…]``: ``add-one``, ``add-constant:0.5``, ``construction:30``,
-``construction-softmax:2.2:direct_path=false``. What stands before the first colon is a name of the registry, else a
+``construction-softmax:2.2:direct_path=false``. The part before the first colon is a name of the registry, or a
 module: ``package.module:attribute`` is your own object, or a class or factory that makes it.
 """
 
@@ -184,7 +184,7 @@ def get(
         unknown or wrong, a value is missing, a module or factory of your own fails, or the estimator cannot take
         `n_states`.
     ContractError
-        If a module's attribute is no Estimator.
+        If a module's attribute is not an Estimator.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def get_all(
     checkpoints: Sequence[str | os.PathLike[str]] = (),
     **options: Any,
 ) -> list[Estimator]:
-    """Make several estimators; those of the default list that cannot take K are left out and said so.
+    """Make several estimators; those of the default list that cannot take K are left out, with a warning.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
         parameters = {}  # a callable without a signature takes nothing of ours
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     named = [key for key, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    # What the study decides is no option of a spec, and `name` is how a caller labels a row.
+    # Options of the study are not options of a spec, and `name` is how a caller labels a row.
     reserved = {"n_states", "concentration", "name", "tune"}
     arguments = {key: item for key, item in offered.items() if key in named or (takes_any and key == "n_states")}
     own = [key for key in named if key not in reserved]

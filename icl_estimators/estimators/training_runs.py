@@ -13,7 +13,7 @@ __all__ = ["Trained", "TrainingRecord", "pool_runs", "pooled_runs"]
 
 @runtime_checkable
 class TrainingRecord(Protocol):
-    """What a checkpoint says of the training run that it comes from.
+    """What a checkpoint says about its training run.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Trained(TrainingRun, Protocol):
 
 
 def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None]) -> None:
-    """Give those estimators a `recipe` that are independent training runs of one recipe, if two or more are.
+    """Set `recipe` on the estimators that are independent training runs of one recipe, if there are two or more.
 
-    They are if the model's form, the recipe and the number of updates agree, and seeds and weights differ.
+    They are independent if the model's form, the recipe and the number of updates agree, and seeds and weights differ.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None
 
 
 def _differing(records: Mapping[str, TrainingRecord]) -> dict[str, str]:
-    """Return the options that are not the same in all, each with its values and whose they are."""
+    """Return the options that are not the same in all, each with its values and the runs that have them."""
     options: dict[str, dict[str, Any]] = {}
     for label, record in records.items():
         trained = {f"recipe {key}": value for key, value in record.recipe.items()}

@@ -1,4 +1,4 @@
-"""A study's checks of itself: numbers that must agree, as z-scores → checks.csv."""
+"""Checks of a study: numbers that must agree, as z-scores → checks.csv."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def check_table(
       prefix expects of that. Given the prefix the token is drawn from the Bayes predictive q, so that the mean is 0 at
       every n for any estimator that reads the prefix alone, zeros or not;
     - ``bayes_bound:<metric>``: an estimator's KL or log loss less that of the Bayes rule of these chains, on the same
-      draws. Its mean is the regret, which is never negative: only a z far *below* 0 is a fault;
-    - ``saw_the_future``: a row for each of these that an estimator fails beyond doubt, and none otherwise.
+      draws. Its mean is the regret, which is never negative: only a z far *below* 0 is an error;
+    - ``saw_the_future``: a row for each of these that an estimator fails beyond chance, and no row otherwise.
 
-    But for ``bayes_bound``, z is standard normal, up to the skewness that few chains leave, if all is well.
+    Except for ``bayes_bound``, z is standard normal if everything is correct, up to the skewness of few chains.
     """
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)

@@ -139,7 +139,7 @@ class _Group:
 
     @property
     def method(self) -> str:
-        """How the standard error of a difference comes about, for the notes."""
+        """The method of a difference's standard error, for the notes."""
         if self.clustered:
             return Note(Code.CLUSTERED, sequences=len(self.lengths))
         return Note(Code.DIEBOLD_MARIANO, lag=newey_west_lag(len(self.losses)))

@@ -45,7 +45,7 @@ class SampledBudget:
     estimates, se, low, high : dict of str to float
         Nats, of ``regret`` and of each of :data:`PARTS`; the parts sum to the regret. NaN where it is infinite.
     covered : float
-        Share of the prefixes that stand in a cell of two or more at the second step. The drop of that step is the mean
+        Share of the prefixes that are in a cell of two or more at the second step. The drop of that step is the mean
         over these.
     """
 

@@ -103,7 +103,7 @@ class SmoothingDesign:
         return min(self.study.chains, chains)
 
     def record(self) -> dict[str, Any]:
-        """Return all that decides the study's numbers, as plain values: the `options` of run.json."""
+        """Return everything that decides the study's numbers, as plain values: the `options` of run.json."""
         options = self.study.record()
         for unused in ("reference", "decomposition_chains", "decomposition_sequences"):
             del options[unused]

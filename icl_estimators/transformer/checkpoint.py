@@ -1,6 +1,6 @@
-"""Trained weights on disk: a safetensors file, and beside it a JSON sidecar that says what they are.
+"""Trained weights on disk: a safetensors file, and a JSON sidecar that describes them.
 
-Loading reads numbers and text, never code. The sidecar holds the SHA-256 of the weights' file, so that a wrong pair is
+Loading reads numbers and text, never code. The sidecar holds the SHA-256 of the weights' file, so that a mismatch is
 found.
 """
 

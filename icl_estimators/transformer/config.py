@@ -27,7 +27,7 @@ class ModelConfig:
     n_layers, n_heads : int
         Attention layers, and heads in each; `n_heads` divides `d_model`.
     sentinel : bool
-        Whether a token of its own stands before every sequence.
+        Whether a special token precedes every sequence.
     init_std : float
         Standard deviation of the initial embeddings. The other matrices start uniform on ±1/√d, the
         biases at 0.

@@ -36,7 +36,7 @@ Kind = TypeVar("Kind", Tensor, NDArray[np.float64])
 class Folded(Generic[Kind]):
     """The numbers through which a two-layer, one-head model acts.
 
-    In every 2K axis the first K entries are the *token* block (which token stands there), the last K the
+    In every 2K axis the first K entries are the *token* block (which token is there), the last K the
     *scratch* block (which token layer 1 read there). Leading axes, one model each, are allowed.
 
     Attributes

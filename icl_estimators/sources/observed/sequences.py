@@ -28,7 +28,7 @@ class ObservedSequences:
     sequences : tuple of ndarray of int64, each of shape (L,)
         A sequence of L tokens gives L − 1 predictions to score.
     form : str
-        How labels were told apart, in words; empty where nothing was read from a file.
+        How labels were separated, in words; empty where nothing was read from a file.
     """
 
     name: str

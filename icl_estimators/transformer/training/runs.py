@@ -213,7 +213,7 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
 
 
 def check_space(runs: list[Run], out: Path) -> None:
-    """Prove that there is room for the runs' files, before the hours are spent.
+    """Check that there is disk space for the runs' files, before the training.
 
     Raises
     ------

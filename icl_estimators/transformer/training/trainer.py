@@ -50,7 +50,7 @@ class MetricRow:
     learning_rate : float
         Step size of the last update; that of the first one at step 0.
     tokens_per_second : float
-        Training tokens a second since the row before or since the run was taken up; NaN at step 0.
+        Training tokens per second since the previous row or since the run was resumed; NaN at step 0.
     """
 
     step: int
@@ -97,7 +97,7 @@ class Trainer:
     engine : {"torch", "kernel"}
         What computes loss and gradient; see :mod:`icl_estimators.transformer.engines`.
     state : TrainingState, optional
-        Where to go on; by default the run starts at step 0.
+        Where to continue; by default the run starts at step 0.
 
     Raises
     ------
