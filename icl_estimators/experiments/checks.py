@@ -60,13 +60,13 @@ def check_table(
 ) -> Table:
     """Return checks.csv.
 
-    - ``martingale``: realised KL of the Bayes rule less ρ, mean 0 at every n;
-    - ``exact:<metric>``: Monte Carlo less the exact risk at short contexts, for every estimator;
-    - ``mse``: mean squared error of the nested design less the squared error of the risk design;
-    - ``next_token``: the probability that an estimator gave to the token that came, less what the posterior given the
+    - ``martingale``: realised KL of the Bayes rule minus ρ, mean 0 at every n;
+    - ``exact:<metric>``: Monte Carlo minus the exact risk at short contexts, for every estimator;
+    - ``mse``: mean squared error of the nested design minus the squared error of the risk design;
+    - ``next_token``: the probability that an estimator gave to the token that came, minus what the posterior given the
       prefix expects of that. Given the prefix the token is drawn from the Bayes predictive q, so that the mean is 0 at
       every n for any estimator that reads the prefix alone, zeros or not;
-    - ``bayes_bound:<metric>``: an estimator's KL or log loss less that of the Bayes rule of these chains, on the same
+    - ``bayes_bound:<metric>``: an estimator's KL or log loss minus that of the Bayes rule of these chains, on the same
       draws. Its mean is the regret, which is never negative: only a z far *below* 0 is an error;
     - ``saw_the_future``: a row for each of these that an estimator fails beyond chance, and no row otherwise.
 

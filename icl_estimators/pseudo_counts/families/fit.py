@@ -90,7 +90,7 @@ class FamilyFit:
     heldout : Estimate
         The same over the second half of the chains, with parameters fitted to the first.
     heldout_gain : Estimate
-        Held-out residual of the first family less that of this one, paired: above 0, this one is better. Standard error
+        Held-out residual of the first family minus that of this one, paired: above 0 this one is better. Standard error
         and interval are conditional on the two rules that the first half gave; they do not hold that fit's own error.
     explained : Estimate
         1 − Σ KL(p̂ ‖ rule) / Σ KL(p̂ ‖ uniform).
