@@ -83,7 +83,7 @@ def test_a_killed_run_resumed_gives_the_same_tables(undisturbed: Path, tmp_path:
     assert tables(out) == tables(undisturbed)
     assert not (out / "blocks").exists()
     status, printed, _ = finish(out, "--resume")
-    assert (status, "finished: nothing is left to do" in printed) == (0, True)
+    assert (status, "finished: there is nothing left to do" in printed) == (0, True)
 
 
 def test_a_killed_pool_worker_is_made_good(undisturbed: Path, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_folder_has_one_writer(undisturbed: Path, tmp_path: Path) -> None:
     for more in (["--resume"], ["--seed", "1", "--force"]):
         status, printed, complained = finish(out, *more)
         assert (status, printed, complained.count("\n")) == (2, "", 1), complained
-        assert f"another process is writing to {out}: wait until it has ended, stop it, or name another" in complained
+        assert f"another process is writing to {out}: wait until it ends, stop it, or name another" in complained
     os.kill(process.pid, signal.SIGCONT)
     _, complained = process.communicate(timeout=300)
     assert process.returncode == 0, complained

@@ -63,7 +63,7 @@ def test_sigterm_is_143_and_one_line(capsys: pytest.CaptureFixture[str]) -> None
         assert main([]) == 143
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         assert capsys.readouterr().err.endswith(": stopped by SIGTERM\n")
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what whoever started this process wants ignored, is
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what the parent process ignores stays ignored
         assert ending(0)([]) == 0
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:

@@ -124,7 +124,7 @@ def test_another_study_is_not_overwritten(tmp_path: Path, refused: Refused) -> N
         (("--estimators", "bigrm"), "unknown estimator 'bigrm' (did you mean bigram?)"),
         (("--level", "95"), "level"),
         (("--decomposition-chains", "10"), "unrecognized arguments"),
-        (("--by", "visits", "--families", "affine"), "--families does not apply to --by visits, which leaves overall"),
+        (("--by", "visits", "--families", "affine"), "--families does not apply to --by visits, which omits overall"),
         (("--checkpoint", __file__), "--checkpoint is for transformer, which is not among the named estimators"),
     ],
 )

@@ -106,7 +106,7 @@ def test_resume_of_a_finished_run_says_so(tmp_path, capsys):
     assert main([*command, "--resume"]) == 0
     out, err = capsys.readouterr()
     assert "k3-seed0: regret" in out
-    assert "had finished before" in out
+    assert "already finished" in out
     assert "nothing was trained" in out
     assert err == ""
     assert (tmp_path / "k3-seed0.safetensors").stat().st_mtime_ns == before
@@ -235,7 +235,7 @@ def test_killed_in_the_middle_and_resumed(tmp_path, engine):
         process.communicate()
         assert process.returncode == -signal.SIGKILL
         assert not (parts / "k3-seed0.safetensors").exists()
-    process = start(*LONGER, *several, "--resume", "--out", str(parts))  # by the engine that it was begun with
+    process = start(*LONGER, *several, "--resume", "--out", str(parts))  # by the engine that it started with
     for finishing in (process, alone):
         out, err = finishing.communicate()
         assert (finishing.returncode, out, err) == (0, "", "")

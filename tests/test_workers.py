@@ -163,7 +163,7 @@ def test_a_main_module_without_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     main = sys.modules["__main__"]
     monkeypatch.setattr(main, "__spec__", None, raising=False)
     monkeypatch.setattr(main, "__file__", "<stdin>", raising=False)
-    with pytest.raises(InputError, match="no file that they could import"):
+    with pytest.raises(InputError, match="not in a file that they could import"):
         require_main_file()
-    with pytest.raises(InputError, match="no file that they could import"):
+    with pytest.raises(InputError, match="not in a file that they could import"):
         Processes(None, 2)

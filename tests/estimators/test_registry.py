@@ -214,7 +214,7 @@ def test_your_own_class_or_factory_takes_options() -> None:
         (
             "reader.rules:number",
             ContractError,
-            r"reader\.rules:number is neither an estimator nor something that makes",
+            r"reader\.rules:number is neither an estimator nor a class or function that makes",
         ),
         ("reader.rules:Nameless", ContractError, r"lacks name, n_states or predict_proba"),
         ("reader.rules:Constant:power=2", InputError, r"unknown option 'power' \(options: weight, shift\)"),
@@ -261,7 +261,7 @@ def test_one_that_was_named_must_work() -> None:
 
 
 def test_two_rows_of_one_name_are_an_error() -> None:
-    with pytest.raises(InputError, match=r"two estimators are called add-constant:0\.5: name each once"):
+    with pytest.raises(InputError, match=r"two estimators are called add-constant:0\.5: give each once"):
         get_all(["add-constant:0.5", "add-constant:constant=0.50"], n_states=2, warn=pytest.fail)
     close = get_all(["add-constant:0.1234567", "add-constant:0.1234568"], n_states=2, warn=pytest.fail)
     assert len({rule.name for rule in close}) == 2

@@ -104,12 +104,12 @@ def test_a_folder(tmp_path):
 @pytest.mark.parametrize("keep", [0, 5, 100, -1])
 def test_truncated(path, keep):
     path.write_bytes(path.read_bytes()[:keep])
-    refused(path, "truncated or no safetensors file")
+    refused(path, "incomplete or not a safetensors file")
 
 
 def test_not_safetensors(path):
     path.write_text("just some text that is long enough", encoding="utf-8")
-    refused(path, "truncated or no safetensors file")
+    refused(path, "incomplete or not a safetensors file")
 
 
 class Bomb:
@@ -199,7 +199,7 @@ def test_sidecar_that_cannot_be_read(path):
 
 def test_sidecar_with_other_fields(path):
     rewrite_sidecar(path, colour="red")
-    refused(path, "sidecar: it has an unknown field 'colour'")
+    refused(path, "sidecar of a checkpoint: it has an unknown field 'colour'")
     path.with_suffix(".json").write_text("[1, 2]", encoding="utf-8")
     refused(path, "is not the sidecar of a checkpoint")
 

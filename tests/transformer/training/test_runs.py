@@ -236,7 +236,7 @@ def test_absent_device(tmp_path):
 def test_no_space(tmp_path, monkeypatch):
     check_space([small()], tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 10**5))
-    with pytest.raises(InputError, match="0 MiB left on its disk and the runs need 1 MiB: make room"):
+    with pytest.raises(InputError, match="0 MiB left on its disk, but the runs need 1 MiB: free some space"):
         check_space([small()], tmp_path)
 
 
