@@ -105,7 +105,7 @@ def test_a_script_that_trains_without_a_guard_is_one_line(tmp_path: Path) -> Non
     (tmp_path / "boom.py").write_text(TRAINING, encoding="utf-8")
     done = run(tmp_path, "boom.py")
     assert done.returncode == 2
-    assert done.stderr.startswith("train: a worker process was asked to start workers of its own: put the call under")
+    assert done.stderr.startswith("train: a worker process tried to start workers of its own: put the call under")
     assert done.stderr.count("\n") == 1
     assert not list((tmp_path / "training-runs").glob("*.safetensors"))
     assert no_orphans(tmp_path)
@@ -142,7 +142,7 @@ def test_nothing_that_starts_workers_does_so_at_work(tmp_path: Path) -> None:
                 )
             ),
         ):
-            with pytest.raises(NestedWorkers, match="a worker process was asked to start workers of its own"):
+            with pytest.raises(NestedWorkers, match="a worker process tried to start workers of its own"):
                 call()
     assert list(tmp_path.iterdir()) == []
 

@@ -69,8 +69,7 @@ class Cluster:
         except (OSError, ValueError, TimeoutError) as error:
             raise InputError(
                 f"there is no answer from a dask scheduler at {address} ({_first_line(error)}): start one with `dask "
-                "scheduler` and "
-                "give the tcp:// address that it prints"
+                "scheduler` and give the tcp:// address that it prints"
             ) from error
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -103,7 +102,7 @@ class Cluster:
             for name in _MUST_AGREE:
                 if there.get(name) != here["versions"][name]:
                     raise InputError(
-                        f"the dask worker {worker} has {name} {_plain(there.get(name))}, here it is "
+                        f"the dask worker {worker} has {name} {_plain(there.get(name))}, but this machine has "
                         f"{_plain(here['versions'][name])}: install the same version on both machines"
                     )
             differs = environment_differences({"cpu": here["cpu"]}, {"cpu": there["cpu"]}, _ELSEWHERE)

@@ -155,11 +155,11 @@ def in_order(
                     ready[index] = future.result()
                     finished(tasks[index], ready[index])
                 else:
-                    failures[index] += 1  # perhaps its own doing: nobody knows which task was it
+                    failures[index] += 1  # perhaps the cause: it is not known which task was
                     todo.appendleft(index)
             pending.clear()
             todo = deque(sorted(todo))
-            notice("a worker was lost; what was unfinished is submitted again")
+            notice("a worker was lost; its unfinished blocks are computed again")
             crew.renew()
         while turn in ready:
             yield ready.pop(turn)

@@ -51,8 +51,7 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
         if not known:
             raise InputError(
                 f"{folder} holds a run.json that is not the record of a study: name another folder with --out, or "
-                "overwrite "
-                "it with --force"
+                "overwrite it with --force"
             )
         differs = differences(earlier, json.loads(json.dumps(_decisive(run or {"options": {}}))), THERE)
         if not differs:

@@ -86,8 +86,7 @@ def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None
         if first != label:
             warn(
                 f"{name}: {label} has the same seed, {seed}, as {first}, so it is not a second training run: it has "
-                "its "
-                "own rows and is not pooled"
+                "its own rows and is not pooled"
             )
     if len(by_seed) > 1:
         for label in by_seed.values():

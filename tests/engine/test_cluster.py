@@ -87,7 +87,7 @@ def test_versions_must_agree(local: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     here = environment(torch=False)
     there = {**here, "versions": {**here["versions"], "numpy": "1.0"}}
     monkeypatch.setattr(module, "environment", lambda torch: there)
-    with pytest.raises(InputError, match=r"has numpy \d.*, here it is 1\.0: install the same"):
+    with pytest.raises(InputError, match=r"has numpy \d.*, but this machine has 1\.0: install the same"):
         Cluster(None, local.scheduler_address)
 
 

@@ -270,7 +270,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert done.stderr.count("Traceback") == 1
-    assert "NestedWorkers: a worker process was asked to start workers of its own: put the call under" in done.stderr
+    assert "NestedWorkers: a worker process tried to start workers of its own: put the call under" in done.stderr
 
 
 def workers_of(session: int) -> list[str]:

@@ -144,7 +144,7 @@ REFUSED = [
     ("A,B\n{A,B}\n", r"line 2: \{A looks like a part of a list"),
     ("[1] 1 2 1 2\n", r"line 1 starts with \[1\], as in R's output"),
     # tables
-    ("date,state\n2020-01-01,sun\n2020-01-02,rain\n", r"line 1 looks like the header of a table \(date, state occur no"),
+    ("date,state\n2020-01-01,sun\n2020-01-02,rain\n", r"line 1 looks like the header of a table \(date, state oc"),
     ("year jan feb\n1950 sun rain\n1951 sun sun\n", r"line 1 looks like the header of a table \(year, jan, feb occur"),
     ("weather\nsun rain sun\nrain sun\n", r"line 1 looks like the header of a table \(weather occur"),
     ("a\tb\tc\td\n1\t2\t3\t4\n", r"\(a, b, c, … occur nowhere else\)"),
