@@ -88,11 +88,11 @@ def _parser() -> Parser:
     parser.add_argument(
         "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
     )
-    anew = parser.add_mutually_exclusive_group()
-    anew.add_argument(
+    restart = parser.add_mutually_exclusive_group()
+    restart.add_argument(
         "--resume", action="store_true", help="continue a run that was stopped, from its last finished block"
     )
-    anew.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    restart.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
     report = parser.add_mutually_exclusive_group()
     report.add_argument(
         "--report",

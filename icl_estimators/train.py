@@ -93,11 +93,11 @@ def _parser() -> Parser:
     parser.add_argument(
         "--out", type=Path, default=Path("training-runs"), metavar="DIR", help="output folder (default training-runs)"
     )
-    anew = parser.add_mutually_exclusive_group()
-    anew.add_argument(
+    restart = parser.add_mutually_exclusive_group()
+    restart.add_argument(
         "--resume", action="store_true", help="continue the runs in the output folder; start those that are not there"
     )
-    anew.add_argument("--force", action="store_true", help="start again and overwrite the runs in the output folder")
+    restart.add_argument("--force", action="store_true", help="start again and overwrite the runs in the output folder")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument(
         "--engine",

@@ -152,7 +152,7 @@ def end_now(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     for worker in workers:
         with contextlib.suppress(ValueError):  # closed by the pool
-            worker.kill()  # they are deaf to what terminate() sends
+            worker.kill()  # they ignore the signal of terminate()
     ends = []
     for worker in workers:
         with contextlib.suppress(ValueError, AssertionError):
@@ -171,7 +171,7 @@ def deaf_children() -> Iterator[None]:
 
     Both reach the whole group of processes; the parent decides.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows: they are deaf from their initializer on
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: their initializer makes them ignore signals
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _DEAF_TO)

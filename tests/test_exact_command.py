@@ -92,7 +92,7 @@ def test_by_default_everything_that_takes_k_is_compared(capsys: pytest.CaptureFi
         (["--estimators", "add-constant:-1"], "add-constant must be a finite number above 0, not -1"),
         (["--estimators", "add-constant:"], "has an empty part after a colon: write add-constant:0.5"),
         (["--estimators", "add-constant"], "add-constant needs a value for constant: write add-constant:0.5"),
-        (["--estimators", "bigram,bigram"], "bigram is named twice"),
+        (["--estimators", "bigram,bigram"], "bigram is given twice"),
         (["--estimators", ","], "no estimator is given: choose from"),
         (["--estimators", "os:getcwd"], "lacks name, n_states or predict_proba"),
         (["--checkpoint", "absent.safetensors"], "no such checkpoint: absent.safetensors (give a .safe"),

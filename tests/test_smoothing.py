@@ -118,7 +118,7 @@ def test_another_study_is_not_overwritten(tmp_path: Path, refused: Refused) -> N
     ("arguments", "message"),
     [
         (("--by", "length"), "unknown grouping 'length': choose from overall, context-length, visits"),
-        (("--by", ","), "no grouping is named"),
+        (("--by", ","), "no grouping is given"),
         (("--families", "lidstone"), "unknown family 'lidstone': choose from add-constant, affine"),
         (("--chains", "1"), "chains must be at least 2"),
         (("--estimators", "bigrm"), "unknown estimator 'bigrm' (did you mean bigram?)"),

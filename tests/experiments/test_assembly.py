@@ -61,7 +61,7 @@ def test_a_reference_that_could_be_several_rules_is_refused(monkeypatch: pytest.
     ("estimators", "options", "message"),
     [
         ([], {}, "no estimators to compare: give at least one"),
-        ("", {}, "no estimator is named"),
+        ("", {}, "no estimator is given"),
         ("bigrm", {}, "unknown estimator 'bigrm'"),
         (["bigram", "bigram"], {}, "two estimators are called bigram: give each once"),
         ("transformer", {"checkpoints": "absent.safetensors"}, "no such checkpoint: absent.safetensors"),

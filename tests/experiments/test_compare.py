@@ -281,7 +281,7 @@ def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
     ("estimators", "options", "complaint"),
     [
         ([], {}, "no estimators to compare"),
-        ("", {}, "no estimator is named"),
+        ("", {}, "no estimator is given"),
         (["bigrm"], {}, r"unknown estimator 'bigrm' \(did you mean bigram\?\)"),
         (["bigram", "bigram"], {}, "two estimators are called bigram"),
         ([Flat(), Flat()], {}, "two estimators are called mine"),
