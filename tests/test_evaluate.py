@@ -274,7 +274,7 @@ def test_tabs_may_be_named(tmp_path: Path) -> None:
     [
         ("ABACABA\nABBA\n", "is one word: give --characters if each character is a state, or --delimiter with what"),
         ("date,state\n2020,sun\n2021,rain\n", "line 1 looks like the header of a table (date, state occur nowhere"),
-        (">s1\nACGT\n", "line 1 begins with >, as a header of FASTA does"),
+        (">s1\nACGT\n", "line 1 starts with >, as a header of FASTA does"),
         ("", "is empty: give a text file with one sequence per line"),
     ],
 )

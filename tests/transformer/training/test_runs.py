@@ -219,7 +219,7 @@ def test_damaged_state(unfinished):
 def test_damaged_checkpoint(finished):
     path = finished / "k3-seed0.safetensors"
     path.write_bytes(path.read_bytes()[:-5])
-    refused(small(), finished, "truncated", resume=True)
+    refused(small(), finished, "is incomplete", resume=True)
 
 
 def test_out_is_a_file(tmp_path):
