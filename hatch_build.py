@@ -28,7 +28,7 @@ class CommitHook(BuildHookInterface):
         build_data["force_include"][str(written)] = "icl_estimators/_data/commit.txt"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove what was written for the build."""
+        """Remove the temporary file of the build."""
         folder = getattr(self, "_folder", None)
         if folder is not None:
             folder.cleanup()

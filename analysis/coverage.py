@@ -104,7 +104,7 @@ class Tally:
     def add(self, low: float, high: float, truth: float) -> None:
         """Count one interval.
 
-        Rounding is no miss: an interval of no width on the truth holds it.
+        Rounding is not a miss: an interval of zero width at the truth covers it.
         """
         if np.isnan(low) or np.isnan(high):
             self.undefined += 1

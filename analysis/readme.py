@@ -1,6 +1,6 @@
 """The README's numbers: which sentence has which, and which table each comes from: ``python -m analysis.readme``.
 
-A sentence is a template with holes for its numbers. The command fills them anew from the tables under data/; the tests
+A sentence is a template with holes for its numbers. The command fills them again from the tables under data/; the tests
 hold that nothing is left to fill, so that a number changed by hand, or a table changed alone, is an error.
 """
 
@@ -62,7 +62,7 @@ class Sentence:
         parts = (r"\s+".join(map(re.escape, re.split(r"\s+", part))) for part in self.text.split("{}"))
         found = list(re.finditer(_HOLE.join(parts), page))
         if len(found) != 1:
-            raise ValueError(f"the README has {len(found)} stretches like {self.text!r}: mend analysis/readme.py")
+            raise ValueError(f"the README has {len(found)} stretches like {self.text!r}: fix analysis/readme.py")
         return found[0]
 
     def changes(self, page: str) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Which estimator is this sequence model?
 
-A prefix goes in, a next-token distribution comes out; whoever gives it is an estimator, and estimators are compared
-on the same draws. Start with :func:`compare`, or from a shell with ``python -m icl_estimators.evaluate``.
+A prefix goes in, a next-token distribution comes out; whatever gives it is an estimator, and estimators are
+compared on the same draws. Start with :func:`compare`, or from a shell with ``python -m icl_estimators.evaluate``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Python face of the commands: :func:`compare` is ``evaluate``, :func:`effective_smoothing` is ``smoothing``."""
+"""The commands as Python functions: :func:`compare` is ``evaluate``, :func:`effective_smoothing` is ``smoothing``."""
 
 from __future__ import annotations
 

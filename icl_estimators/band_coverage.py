@@ -1,6 +1,6 @@
-"""How often a simultaneous band covers: what was measured for the design nearest to a study's.
+"""How often a simultaneous band covers: the measurement for the design nearest to that of a study.
 
-The band is exact for normal means. Losses are skewed at long contexts, and a hundred skewed means at once need many
+The band is exact for normal means. Losses are skewed at long contexts, and a hundred skewed means together need many
 chains. ``analysis/band_coverage.py`` measures (K = 3, α = 1, uniform start) and writes ``band_coverage.csv``.
 """
 
@@ -30,7 +30,7 @@ class MeasuredCoverage:
     length, sequences_per_chain, chains : int
         Context lengths that the band runs over, and the study's size.
     shares : dict of str to float
-        Share of studies whose band held the truth at all lengths, by estimator.
+        Share of studies whose band contained the truth at all lengths, by estimator.
     studies : int
         Behind each share.
     """
@@ -68,7 +68,7 @@ def measured_coverage(
     Raises
     ------
     InputError
-        If a number is not a whole one of at least 1.
+        If a number is not an integer of at least 1.
 
     Examples
     --------
@@ -90,12 +90,12 @@ def measured_coverage(
 
 
 def band_note(metric: str, *, length: int, chains: int, sequences_per_chain: int = 1) -> str:
-    """Return the note that stands beside a band: how often such bands covered.
+    """Return the note of a band: how often such bands covered.
 
     Raises
     ------
     InputError
-        If a number is not a whole one of at least 1.
+        If a number is not an integer of at least 1.
 
     Examples
     --------

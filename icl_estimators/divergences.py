@@ -1,4 +1,4 @@
-"""Distances between next-token laws, in the conventions of estimator risk.
+"""Distances between next-token laws, with the conventions for the risk of estimators.
 
 `p` is the truth and `q` the estimate, both of shape (…, K) on the simplex; each function reduces the last
 axis. Natural logarithms: KL and log loss are in nats. p = 0 contributes 0; q = 0 where p > 0 gives +inf,

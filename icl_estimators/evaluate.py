@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# What observed data have a use for; a flag that is not here says something about chains, blocks or processes.
+# Flags that apply to observed data. Any other flag is about chains, blocks or processes.
 _OF_OBSERVED = frozenset(
     {"estimators", "checkpoints", "reference", "level", "length", "states", "concentration", "device", "sequences"}
     | {"delimiter", "characters", "dataset", "out", "force", "report", "no_report", "quiet"}
@@ -50,7 +50,10 @@ def _parser() -> Parser:
         parents=[estimator_parent(), sampling_parent(), decomposition_parent()],
     )
     parser.add_argument(
-        "--reference", default="add-one", metavar="SPEC", help="whom the others are compared with (default add-one)"
+        "--reference",
+        default="add-one",
+        metavar="SPEC",
+        help="the estimator that the others are compared with (default add-one)",
     )
     parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
     workers = parser.add_mutually_exclusive_group()
@@ -59,23 +62,25 @@ def _parser() -> Parser:
         type=count,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="processes; the tables are the same for any number (default: all cores)",
+        help="number of processes; it does not change the tables (default: all cores)",
     )
     workers.add_argument(
         "--dask", metavar="ADDRESS", help="use the workers of a dask scheduler, as in tcp://10.0.0.1:8786"
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument(
-        "--sequences", metavar="FILE", help="observed sequences instead of chains: a text file, one a line"
+        "--sequences",
+        metavar="FILE",
+        help="analyse observed sequences instead of chains: a text file, one sequence per line",
     )
-    data.add_argument("--dataset", metavar="NAME", help="an observed series that ships with a library: elnino")
+    data.add_argument("--dataset", metavar="NAME", help="analyse an observed series that comes with a library: elnino")
     labels = parser.add_mutually_exclusive_group()
     labels.add_argument(
         "--delimiter",
         type=_delimiter,
         metavar="CHAR",
-        help="what separates the labels of --sequences; tab and space may be written so (default: commas, semicolons, "
-        "tabs or white space, whichever the file has)",
+        help="the character between the labels of --sequences, or the word tab or space (default: commas, semicolons, "
+        "tabs or white space, whichever the file uses)",
     )
     labels.add_argument(
         "--characters", action="store_true", help="each character of --sequences is a state, as in ABACABA"
@@ -83,17 +88,19 @@ def _parser() -> Parser:
     parser.add_argument(
         "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
     )
-    anew = parser.add_mutually_exclusive_group()
-    anew.add_argument("--resume", action="store_true", help="go on with a run that was stopped, from its last block")
-    anew.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    restart = parser.add_mutually_exclusive_group()
+    restart.add_argument(
+        "--resume", action="store_true", help="continue a run that was stopped, from its last finished block"
+    )
+    restart.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
     report = parser.add_mutually_exclusive_group()
     report.add_argument(
         "--report",
         type=report_formats,
         metavar="html,pdf",
-        help="what to make of the tables at the end (default: both, where the extra `report` is installed)",
+        help="formats of the report (default: both, if the extra `report` is installed)",
     )
-    report.add_argument("--no-report", action="store_true", help="the tables alone")
+    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 
@@ -122,7 +129,7 @@ def _main(arguments: list[str], held: ExitStack) -> int:
     result, inputs = _observed(options, held) if observed else _simulated(options, held)
     if result is None:
         if not options.quiet:
-            print(f"{options.out} holds this very study, finished: nothing is left to do")
+            print(f"{options.out} already holds this study, finished: there is nothing left to do")
         return 0
     from icl_estimators.api import Comparison
     from icl_estimators.reporting.provenance import provenance
@@ -156,7 +163,7 @@ def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> list[Path]:
-    """Make the report that was asked for, or as much of it as can be made here."""
+    """Make the report that was asked for, or as much of it as is possible on this machine."""
     from icl_estimators.reporting.build import build_report, remove_report
     from icl_estimators.reporting.convert import FORMATS, REMEDY, missing_packages
 
@@ -174,7 +181,7 @@ def _report(options: argparse.Namespace) -> list[Path]:
 
 
 def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult | None, list[Path]]:
-    """Run the study; None if it had been finished before and was to be resumed."""
+    """Run the study; None if it was to be resumed but is already finished."""
     from icl_estimators.engine.block_store import StudyBlocks
     from icl_estimators.engine.folder import check_folder
     from icl_estimators.estimators.identity import study_identity
@@ -197,7 +204,9 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResul
         try:
             result = run_study(study, jobs=options.jobs, dask=options.dask, progress=progress, notice=notice, kept=kept)
         except KeyboardInterrupt as stop:
-            raise Interrupted(f"stopped; finished blocks are kept in {kept.folder}: --resume goes on", stop) from None
+            raise Interrupted(
+                f"stopped; finished blocks are kept in {kept.folder}: continue with --resume", stop
+            ) from None
     result.run["dask"] = options.dask
     return result, list(weight_files(study.estimators).values())
 

@@ -26,7 +26,7 @@ def _parser() -> Parser:
         parents=[estimator_parent()],
     )
     parser.add_argument(
-        "--context-length", type=count, required=True, metavar="N", help="longest context (at K = 3 up to 12)"
+        "--context-length", type=count, required=True, metavar="N", help="longest context (for K = 3 at most 12)"
     )
     parser.add_argument("--states", type=count, default=3, metavar="K", help="number of states (default 3)")
     parser.add_argument(
@@ -39,13 +39,13 @@ def _parser() -> Parser:
     parser.add_argument(
         "--budget",
         action="store_true",
-        help="where each estimator loses at N: the regret split into order, other rows, labels, the current token,\n"
-        "shape and amount of smoothing",
+        help="instead, say where each estimator loses at N: its regret divided into order, other rows, labels,\n"
+        "the current token, and the shape and amount of smoothing",
     )
     parser.add_argument(
         "--csv",
         action="store_true",
-        help="print estimator,context_length,metric,estimate at full precision; with --budget, part for metric",
+        help="print estimator,context_length,metric,estimate at full precision; with --budget, part instead of metric",
     )
     return parser
 
@@ -64,8 +64,8 @@ def _print_budgets(estimators: Sequence[Estimator], law: ChainLaw, options: argp
                 writer.writerow([budget.estimator, budget.context_length, part, spelled])
         return
     print(
-        f"Where each estimator loses at n = {options.context_length}: its regret in nats and the parts that it is the "
-        f"sum of.\nExact, no Monte Carlo error; K = {law.n_states}, α = {law.concentration:g}, uniform start\n"
+        f"Where each estimator loses at n = {options.context_length}: its regret in nats, and the parts that add "
+        f"up to it.\nExact, no Monte Carlo error; K = {law.n_states}, α = {law.concentration:g}, uniform start\n"
     )
     rows = [
         [budget.estimator, *(number(value) for value in (budget.regret, *(budget.parts[part] for part in PARTS)))]
@@ -73,10 +73,10 @@ def _print_budgets(estimators: Sequence[Estimator], law: ChainLaw, options: argp
     ]
     print(text_table(["estimator", "regret", *(part.replace("_", " ") for part in PARTS)], rows))
     print(
-        "\norder: it depends on the order of the same transitions; other rows: on transitions that do not concern the"
-        "\ncurrent token; label asymmetry: on the names of the other states; self bias: it treats the current token"
-        "\napart. The rest is a rule of the counts: amount is the regret of the add-α rules nearest to it at each"
-        "\nnumber of visits, and shape what it loses more than these, or less. Nothing is divided where regret is inf."
+        "\norder: it depends on the order of the same transitions; other rows: on transitions out of other states than"
+        "\nthe current one; label asymmetry: on the names of the other states; self bias: it treats the current token"
+        "\ndifferently. The rest depends on the counts only: amount is the regret of the nearest add-α rule at each"
+        "\nnumber of visits, and shape is the rest, which may be negative. An infinite regret is not divided."
     )
 
 

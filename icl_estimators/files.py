@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, proven possible before the work, known by their digest."""
+"""Files: written completely or not at all, tested for write access before the work, identified by their digest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["require_writable", "sha256", "write_whole"]
 
 
 def require_writable(folder: Path) -> None:
-    """Make `folder` and prove that a file can be written there, before any work is spent.
+    """Make `folder` and check that a file can be written there, before any work is done.
 
     Raises
     ------
@@ -34,9 +34,9 @@ def require_writable(folder: Path) -> None:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place when the block ends without an error.
+    """Give a temporary path beside `path`; the file replaces `path` when the block ends without an error.
 
-    So a file is there whole or not at all, whatever stops the process.
+    So a file is complete or absent, even if the process is killed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -1,4 +1,4 @@
-"""Names that are loaded on use (PEP 562), so that importing a package loads nothing heavy."""
+"""Names that are loaded when they are used (PEP 562), so that importing a package is fast."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ def sole_writer(folder: Path, part: str = "") -> Iterator[None]:
     """Hold a folder while a block writes to it; the same thread may hold it several times over.
 
     The lock is the operating system's (``flock``), on the hidden file ``.lock`` in the folder. It ends with the process
-    that holds it, however that ends, so that a dead writer is no obstacle. On a network file system it is as good as
-    that system's locks: NFS has them between machines from version 4 on.
+    that holds it, however that ends, so that the lock of a dead writer is ignored. On a network file system it is as
+    good as that system's locks: NFS has them between machines from version 4 on.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Created if it does not exist.
     part : str
         What is written, where several may write to a folder at once because each writes files of its own: a training
         run's name.
@@ -50,8 +50,8 @@ def sole_writer(folder: Path, part: str = "") -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise InputError(
-            f"another process is writing to {what}: wait until it has ended, stop it, or name another folder with "
-            "--out (--force does not override a run that is at work)"
+            f"another process is writing to {what}: wait until it ends, stop it, or name another folder with "
+            "--out (--force does not override a run that is still working)"
         ) from None
     except OSError as error:
         raise InputError(f"cannot lock {what}: {error.strerror}; name another folder with --out") from None

@@ -1,4 +1,4 @@
-"""What the command lines share: parsing without usage dumps, errors as one line, exit codes, estimators."""
+"""What the commands share: options, one-line errors, exit codes, and making the estimators."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM, with a line that says what is kept and how to go on.
+    """Ctrl-C or SIGTERM, with a line that says what is kept and how to continue.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class _Version(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line, raised as :class:`InputError`.
+    """An argument parser whose error messages are one line, raised as :class:`InputError`.
 
     What it returns has an attribute ``given``, the names of the options that were written on the command line with
     the flag of each, so that a command can tell ``--seed 0`` from no seed and refuse what does not apply.
@@ -98,21 +98,21 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
         if self.add_help:  # not a parent of other parsers
-            self.add_argument("--version", action=_Version, help="print the version and leave")
+            self.add_argument("--version", action=_Version, help="print the version and exit")
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> Any:
-        """Parse, and note in ``given`` which options were written."""
+        """Parse, and record in ``given`` which options were written."""
         namespace = argparse.Namespace() if namespace is None else namespace
         flags: dict[str, str] = {}
         for action in self._actions:
             if action.option_strings and action.default is not argparse.SUPPRESS:
                 flags.setdefault(action.dest, max(action.option_strings, key=len))
-                if not hasattr(namespace, action.dest):  # None, which a repeated option begins a list from
+                if not hasattr(namespace, action.dest):  # None: a repeated option starts its list from it
                     setattr(namespace, action.dest, None)
         parsed: Any = super().parse_args(args, namespace)
-        # No option of ours takes None for a value, so that what still is None was not written.
+        # None is no valid value of our options, so an option that is still None was not written.
         parsed.given = {name: flag for name, flag in flags.items() if getattr(parsed, name) is not None}
         for name in flags:
             if name not in parsed.given:
@@ -125,9 +125,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(body: Main) -> Main:
-    """Give a command line its exit codes: 0 done, 2 the user can fix it, 130 Ctrl-C, 143 SIGTERM, 1 a fault of ours.
+    """Give a command line its exit codes: 0 done, 2 the user can fix it, 130 Ctrl-C, 143 SIGTERM, 1 a bug of ours.
 
-    The user's errors are one line on standard error, without a traceback. Faults of ours keep theirs.
+    Errors that the user can fix are one line on standard error, without a traceback. Bugs keep their traceback.
     """
 
     @functools.wraps(body)
@@ -140,7 +140,7 @@ def command(body: Main) -> Main:
             refuse_command_in_worker()
             with _terminable():
                 status = body(argv)
-            sys.stdout.flush()  # here, where a full disk or a closed pipe can still be answered
+            sys.stdout.flush()  # here, where a full disk or a closed pipe can still be handled
             return status
         except InputError as error:
             print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
@@ -154,7 +154,7 @@ def command(body: Main) -> Main:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            print(f"{program}: {error.strerror}: make room and run it again", file=sys.stderr)
+            print(f"{program}: {error.strerror}: free some space and run it again", file=sys.stderr)
             _drop_output()
             return 2
 
@@ -163,7 +163,7 @@ def command(body: Main) -> Main:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does, unless whoever started this process has it ignored."""
+    """Let SIGTERM do what Ctrl-C does, unless the parent process set it to be ignored."""
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -180,12 +180,12 @@ def _terminable() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Keep the interpreter from failing once more when it flushes standard output at its end."""
+    """Keep the interpreter from failing again when it flushes standard output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def refuse_flags(options: argparse.Namespace, names: Iterable[str], what: str) -> None:
-    """Refuse options that were written on the command line but would not be looked at.
+    """Refuse options that were written on the command line but would be ignored.
 
     Parameters
     ----------
@@ -264,15 +264,15 @@ def estimator_parent() -> Parser:
     parent.add_argument(
         "--estimators",
         metavar="A,B,C",
-        help="comma-separated specs, such as transformer,bigram,add-constant:0.5,my.module:rule "
-        "(default: all that take this many states)",
+        help="comma-separated estimators, such as transformer,bigram,add-constant:0.5,my.module:rule "
+        "(default: all that work with this number of states)",
     )
     parent.add_argument(
         "--checkpoint",
         dest="checkpoints",
         action="append",
         metavar="[NAME=]FILE",
-        help="a trained transformer (.safetensors), and what its rows are called; may be repeated (default: the "
+        help="a trained transformer (.safetensors), and a name for its rows; may be repeated (default: the "
         "shipped one)",
     )
     return parent
@@ -283,22 +283,30 @@ def sampling_parent() -> Parser:
     from icl_estimators.sources.start import START_LAWS
 
     parent = Parser(add_help=False)
-    parent.add_argument("--chains", type=count, default=2000, metavar="R", help="independent chains (default 2000)")
     parent.add_argument(
-        "--sequences-per-chain", type=count, default=10, metavar="S", help="sequences of each chain (default 10)"
+        "--chains", type=count, default=2000, metavar="R", help="number of independent chains (default 2000)"
+    )
+    parent.add_argument(
+        "--sequences-per-chain",
+        type=count,
+        default=10,
+        metavar="S",
+        help="sequences drawn from each chain (default 10)",
     )
     parent.add_argument(
         "--length",
         type=count,
         default=100,
         metavar="T",
-        help="tokens read; the window on observed data (default 100)",
+        help="tokens read from each sequence; the window on observed data (default 100)",
     )
     parent.add_argument("--states", type=count, metavar="K", help="number of states (default 3)")
     parent.add_argument("--concentration", type=concentration, metavar="A", help="α of the Dirichlet prior (default 1)")
-    parent.add_argument("--start", choices=list(START_LAWS), default="uniform", help="law of the first token")
-    parent.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the study (default 0)")
-    parent.add_argument("--device", default="cpu", help="where a transformer runs: cpu (default) or cuda")
+    parent.add_argument(
+        "--start", choices=list(START_LAWS), default="uniform", help="distribution of the first token (default uniform)"
+    )
+    parent.add_argument("--seed", type=natural, default=0, metavar="N", help="random seed of the study (default 0)")
+    parent.add_argument("--device", default="cpu", help="where transformers run: cpu (default) or cuda")
     return parent
 
 
@@ -310,20 +318,20 @@ def decomposition_parent() -> Parser:
         type=natural,
         default=500,
         metavar="R",
-        help="chains of the nested design for bias and variance; 0 leaves it out (default 500)",
+        help="number of chains in the nested design for bias and variance; 0 omits it (default 500)",
     )
     parent.add_argument(
         "--decomposition-sequences",
         type=count,
         default=64,
         metavar="S",
-        help="sequences of each of them, at least 2 (default 64)",
+        help="sequences of each of these chains, at least 2 (default 64)",
     )
     return parent
 
 
 def flags_of(options: argparse.Namespace, names: type) -> dict[str, Any]:
-    """Return those flags that a study has options for, by the same names; a flag without a value is left out.
+    """Return the flags that are options of a study, by the same names; a flag without a value is left out.
 
     Parameters
     ----------
@@ -349,7 +357,7 @@ def make_estimators(
     check_length: int | None = None,
     tune: Callable[[bool], float] | None = None,
 ) -> list[Estimator]:
-    """Make what ``--estimators`` and ``--checkpoint`` ask for, without a study.
+    """Make the estimators of ``--estimators`` and ``--checkpoint``, without a study.
 
     Parameters are those of :func:`icl_estimators.experiments.assembly.assemble`.
 

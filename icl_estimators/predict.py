@@ -28,13 +28,13 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "prompt",
-        help="a character a token, or labels separated by commas, semicolons or spaces: 'sun,rain,sun' (after -- if it "
-        "begins with a dash)",
+        help="one character for each token, or labels separated by commas, semicolons or spaces: 'sun,rain,sun' "
+        "(after -- if it starts with a dash)",
     )
     parser.add_argument(
         "--order",
         metavar="A,B,C",
-        help="the states and their order, met in the prompt or not (default: those met, sorted)",
+        help="the states in order, including any that the prompt lacks (default: those in the prompt, sorted)",
     )
     parser.add_argument("--csv", action="store_true", help="print estimator,token,probability at full precision")
     return parser
@@ -46,10 +46,10 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     Parameters
     ----------
     prompt : str
-        Labels separated by commas, semicolons, tabs or white space, or else one label a character. A prompt that is
+        Labels separated by commas, semicolons, tabs or white space, or one character for each label. A prompt that is
         one word is one label if `order` has it.
     order : str, optional
-        The states, written likewise.
+        The states, written in the same way.
 
     Returns
     -------
@@ -60,8 +60,8 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
     Raises
     ------
     InputError
-        If the prompt is empty, has an empty or quoted label or two separators, meets only one state and `order` names
-        no others, or meets a state that `order` lacks; or if `order` has an empty or repeated label.
+        If the prompt is empty, has an empty or quoted label or two separators, has only one state and `order` names
+        no others, or has a state that `order` lacks; or if `order` has an empty or repeated label.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _labels(text: str, place: str) -> list[str]:
     labels = split_labels(text, separator, place)
     for label in labels:
         if len(label.split()) > 1 and set(label.split()) & set(labels):
-            raise InputError(f"{place}: {label!r} has white space within: separate labels in one way")
+            raise InputError(f"{place}: {label!r} contains white space: separate all labels in the same way")
     return labels
 
 
@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"\nWhere the construction's second head looks from the last {last} ({scale}, ^: sentinel)")
         _print_attention(["^", *tokens], rule.attention(encoded)[1][0, -1].tolist())
     if last not in tokens[:-1]:
-        print(f"{last} was not there before: no match, so attention falls back to a uniform average")
+        print(f"{last} does not occur earlier: without a match, attention is a uniform average")
     return 0
 
 

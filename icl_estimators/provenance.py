@@ -1,4 +1,4 @@
-"""What made a result: versions of the libraries, the kind of processor, and the commit of this code if known."""
+"""How a result was made: versions of the libraries, the kind of processor, and the commit of this code if known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 RESUMED = "{} was {} and is now {}"
 THERE = "{}: {} there, {} here"
-"""How a difference is put: what, in the earlier study, in this one."""
+"""The wording of a difference: what differs, its earlier value, its value now."""
 
 _LABELS = {"cpu": "CPU", "versions": "version of", "devices": "device of"}
 _WHOLE = {"cpu": "the kind of CPU", "versions": "the versions of libraries", "devices": "the device"}
@@ -109,7 +109,7 @@ def environment(*, torch: bool) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _own_source() -> str:
-    """Return a digest of the modules of this package that compute; those that make reports decide no number."""
+    """Return a digest of the modules of this package that compute; those that make reports do not affect numbers."""
     root = Path(__file__).resolve().parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -168,7 +168,7 @@ def environment_differences(earlier: dict[str, Any], now: dict[str, Any], wordin
 
 
 def spelled(value: Any) -> str:
-    """Return a value as a message has it: no longer than a line, digests by their first digits."""
+    """Return a value as text for a message: at most one line, digests shortened."""
     if isinstance(value, str) and len(value) in (40, 64) and set(value) <= set("0123456789abcdef"):
         return f"{value[:12]}…"
     text = "absent" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What a softmax read-out of exact frequencies cannot undo, however long the context."""
+"""The loss of a softmax read-out of exact frequencies that remains in arbitrarily long contexts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def readout_floor(n_states: int, concentration: float, *, by_visits: bool = True
     concentration : float
         α of the Dirichlet rows.
     by_visits : bool
-        Weight the rows of a chain by its stationary law, as a long context meets them; else all rows alike.
+        Weight the rows of a chain by its stationary law, as in a long context; otherwise weight all rows equally.
 
     Returns
     -------

@@ -15,13 +15,13 @@ __all__ = ["main"]
 def _parser() -> Parser:
     parser = Parser(
         prog="python -m icl_estimators.report",
-        description="Build the report of a study from the tables in its folder: report.md and figures/, and of these "
-        "report.html\nand report.pdf. The same tables give the same bytes with the same versions.",
+        description="Build the report of a study from the tables in its folder: report.md and figures/, and from "
+        "these report.html\nand report.pdf. The same tables give the same bytes with the same versions.",
         epilog="example: python -m icl_estimators.report icl-results",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that evaluate wrote")
-    parser.add_argument("--html", action="store_true", help="the HTML page (default: both)")
-    parser.add_argument("--pdf", action="store_true", help="the PDF (default: both)")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the output folder of evaluate")
+    parser.add_argument("--html", action="store_true", help="make the HTML page (default: both)")
+    parser.add_argument("--pdf", action="store_true", help="make the PDF (default: both)")
     return parser
 
 
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         raise InputError(
             f"the tables and run.json in {options.folder} do not fit together ({type(error).__name__}: {error}): they "
-            "may be cut or changed; run evaluate again"
+            "may be incomplete or changed; run evaluate again"
         ) from error
     for line in listed(paths):
         print(line)

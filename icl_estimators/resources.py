@@ -1,4 +1,4 @@
-"""Where the files that travel with the package lie."""
+"""Where the data files of the package are."""
 
 from __future__ import annotations
 

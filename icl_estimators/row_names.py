@@ -1,7 +1,7 @@
 """Names of rows that are made from several parts, in one place.
 
-Whoever reads a table makes the name again from the parts, which stand in other columns and in run.json; nothing takes a
-name apart.
+Code that reads a table builds the name again from its parts, which are in other columns and in run.json. No code takes
+a name apart.
 """
 
 from __future__ import annotations

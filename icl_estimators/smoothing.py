@@ -36,7 +36,7 @@ def _parser() -> Parser:
         prog="python -m icl_estimators.smoothing",
         description="Find which pseudo-count each estimator acts like, (n_vw + α)/(n_v + Kα) after the token v, with "
         "intervals: over\nall prefixes, by context length and by visits n_v; whether another family of rules describes "
-        "it better; and what\neach part of a trained model's mechanism has to do with it.",
+        "it better; and what\neach part of a trained model's mechanism contributes.",
         parents=[estimator_parent(), sampling_parent()],
     )
     parser.add_argument(
@@ -56,7 +56,7 @@ def _parser() -> Parser:
         type=count,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="processes; the tables are the same for any number (default: all cores)",
+        help="number of processes; it does not change the tables (default: all cores)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("icl-smoothing"), metavar="DIR", help="output folder (default icl-smoothing)"
@@ -66,7 +66,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--no-interventions",
         action="store_true",
-        help="leave the trained model's mechanism alone: no interventions.csv",
+        help="do not intervene on the trained model: no interventions.csv",
     )
     return parser
 
@@ -113,7 +113,7 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
     families = () if options.families == "none" else _names(options.families, FAMILIES)
     by = _names(options.by, GROUPINGS)
     if families and "overall" not in by:  # families are compared over all prefixes
-        refuse_flags(options, ["families"], f"--by {','.join(by)}, which leaves overall out")
+        refuse_flags(options, ["families"], f"--by {','.join(by)}, which omits overall")
     design = SmoothingDesign(study, by, families, not options.no_interventions)  # type: ignore[arg-type]
     record = {"options": design.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))

@@ -1,4 +1,4 @@
-"""Who can be told from whom, read from the rows of pairs.csv: what every sentence about an order rests on."""
+"""Which estimators can be distinguished, by the rows of pairs.csv. Every sentence about an order is based on this."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Pairs:
         return groups
 
     def tied(self, best: str, names: Sequence[str]) -> list[str]:
-        """Return who of `names` cannot be told from `best`: the interval holds 0, or the two are identical."""
+        """Return which of `names` cannot be distinguished from `best`: the interval contains 0, or they are equal."""
         found = ((name, self._pairs.get((name, best))) for name in names)
         return [name for name, pair in found if pair and pair.verdict in ("not distinguishable", "identical")]
 

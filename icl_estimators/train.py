@@ -45,8 +45,8 @@ def _parser() -> Parser:
     parser = Parser(
         prog="python -m icl_estimators.train",
         description="Train an attention-only transformer on sequences of freshly sampled Markov chains, one run for "
-        "each seed.\nA run that was stopped, even killed, goes on with --resume, on the same kind of CPU with the same "
-        "versions,\nand ends with the very same weights.",
+        "each seed.\nA run that was stopped, or even killed, continues with --resume, on the same kind of CPU with the "
+        "same versions,\nand ends with exactly the same weights.",
     )
     parser.add_argument(
         "--seed",
@@ -54,45 +54,70 @@ def _parser() -> Parser:
         nargs="+",
         default=[[0]],
         metavar="S",
-        help="seeds of initial weights and chains, one run each; 0..9 is a range (default 0)",
+        help="random seeds, one run for each; 0..9 is a range (default 0)",
     )
     parser.add_argument("--states", type=count, default=3, metavar="K", help="number of states (default 3)")
-    parser.add_argument("--length", type=count, default=100, metavar="T", help="tokens read (default 100)")
+    parser.add_argument(
+        "--length", type=count, default=100, metavar="T", help="tokens read from each sequence (default 100)"
+    )
     recipe = parser.add_argument_group("recipe")
-    recipe.add_argument("--steps", type=count, default=8000, metavar="N", help="updates (default 8000)")
-    recipe.add_argument("--batch", type=count, default=64, metavar="B", help="fresh chains in each (default 64)")
-    recipe.add_argument("--peak-lr", type=positive, default=3e-3, metavar="X", help="Adam's step size (default 0.003)")
-    recipe.add_argument("--schedule", choices=["cosine", "constant"], default="cosine", help="of it (default cosine)")
-    recipe.add_argument("--concentration", type=positive, default=1.0, metavar="A", help="α of the prior (default 1)")
-    recipe.add_argument("--start", choices=list(START_LAWS), default="uniform", help="law of the first token")
+    recipe.add_argument("--steps", type=count, default=8000, metavar="N", help="number of updates (default 8000)")
+    recipe.add_argument("--batch", type=count, default=64, metavar="B", help="fresh chains in each update (default 64)")
+    recipe.add_argument(
+        "--peak-lr", type=positive, default=3e-3, metavar="X", help="largest step size of Adam (default 0.003)"
+    )
+    recipe.add_argument(
+        "--schedule",
+        choices=["cosine", "constant"],
+        default="cosine",
+        help="schedule of the step size (default cosine)",
+    )
+    recipe.add_argument(
+        "--concentration", type=positive, default=1.0, metavar="A", help="α of the Dirichlet prior (default 1)"
+    )
+    recipe.add_argument(
+        "--start", choices=list(START_LAWS), default="uniform", help="distribution of the first token (default uniform)"
+    )
     model = parser.add_argument_group("model")
     model.add_argument("--d-model", type=count, default=64, metavar="D", help="width (default 64)")
     model.add_argument("--n-layers", type=count, default=2, metavar="N", help="attention layers (default 2)")
-    model.add_argument("--n-heads", type=count, default=1, metavar="N", help="heads in each (default 1)")
-    model.add_argument("--sentinel", action="store_true", help="a token of its own before every sequence")
-    model.add_argument("--init-std", type=positive, default=0.1, metavar="X", help="of the embedding (default 0.1)")
+    model.add_argument("--n-heads", type=count, default=1, metavar="N", help="heads in each layer (default 1)")
+    model.add_argument("--sentinel", action="store_true", help="put a special token before every sequence")
+    model.add_argument(
+        "--init-std",
+        type=positive,
+        default=0.1,
+        metavar="X",
+        help="standard deviation of the initial embedding (default 0.1)",
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("training-runs"), metavar="DIR", help="output folder (default training-runs)"
     )
-    anew = parser.add_mutually_exclusive_group()
-    anew.add_argument("--resume", action="store_true", help="go on with the runs that --out holds; others begin")
-    anew.add_argument("--force", action="store_true", help="begin anew whatever --out holds")
-    parser.add_argument("--device", default="cpu", help="cpu (default), or cuda where there is one")
+    restart = parser.add_mutually_exclusive_group()
+    restart.add_argument(
+        "--resume", action="store_true", help="continue the runs in the output folder; start those that are not there"
+    )
+    restart.add_argument("--force", action="store_true", help="start again and overwrite the runs in the output folder")
+    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument(
         "--engine",
         choices=["auto", "kernel", "torch"],
         default="auto",
-        help="what computes the gradient: the compiled kernel (needs numba), torch, or whichever is quicker; part of a "
-        "run's identity (default auto)",
+        help="what computes the gradient: the compiled kernel (needs numba), torch, or the faster one; "
+        "a run is resumed with the same engine (default auto)",
     )
     parser.add_argument(
-        "--threads", type=count, default=1, metavar="N", help="threads of each run; part of its identity (default 1)"
+        "--threads",
+        type=count,
+        default=1,
+        metavar="N",
+        help="threads of each run; a run is resumed with the same number (default 1)",
     )
     parser.add_argument(
-        "--jobs", type=count, metavar="N", help="processes that the runs are shared among (default: one for each core)"
+        "--jobs", type=count, metavar="N", help="number of processes for the runs (default: one for each core)"
     )
     parser.add_argument(
-        "--save-every", type=positive, default=10.0, metavar="SECONDS", help="between saved states (default 10)"
+        "--save-every", type=positive, default=10.0, metavar="SECONDS", help="time between saved states (default 10)"
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
@@ -117,7 +142,7 @@ def _main(options: argparse.Namespace, held: ExitStack) -> int:
     if options.resume:
         for run in waiting:
             if not RunFiles(options.out, run.name).state.exists():
-                print(f"train: {run.name} has no saved state in {options.out}: it begins at step 0", file=sys.stderr)
+                print(f"train: {run.name} has no saved state in {options.out}: it starts at step 0", file=sys.stderr)
     check_space(waiting, options.out)
     failed: list[InputError] = []
     with _progress(waiting, quiet=options.quiet) as report, _interruptible() as should_stop:
@@ -140,7 +165,7 @@ def _main(options: argparse.Namespace, held: ExitStack) -> int:
         for run, info in done.items():
             if info is not None:
                 print(_summary(run, info, before=run not in waiting))
-        print("\nWrote" if waiting else "\nAll had finished; nothing was trained. The files are")
+        print("\nWrote" if waiting else "\nAll runs had already finished; nothing was trained. The files are")
         for run in runs:
             files = RunFiles(options.out, run.name)
             written = [files.checkpoint, files.checkpoint.with_suffix(".json"), files.metrics, files.folder]
@@ -151,7 +176,7 @@ def _main(options: argparse.Namespace, held: ExitStack) -> int:
         raise failed[0]
     if None in done.values():
         if not options.quiet:
-            print("stopped; --resume goes on from here", file=sys.stderr)
+            print("stopped; continue with --resume", file=sys.stderr)
         raise should_stop.by or Interrupted()
     return 0
 
@@ -190,7 +215,7 @@ def _runs(options: argparse.Namespace) -> list[Run]:
     )
     seeds = dict.fromkeys(seed for some in options.seed for seed in some)
     runs = [Run(config, recipe, seed, options.threads, options.device, engine) for seed in seeds]
-    if options.engine == "auto" and not options.force:  # go on with what a run was begun with
+    if options.engine == "auto" and not options.force:  # continue with the engine that a run started with
         return [replace(run, engine=engine_there(options.out, run.name) or engine) for run in runs]
     return runs
 
@@ -205,7 +230,7 @@ def _summary(run: Run, info: CheckpointInfo, *, before: bool) -> str:
             f"regret {metrics['regret_nats']:.5f} ± {metrics['regret_nats_se']:.5f} nats over n = 1..{length}, "
             f"{metrics['regret_late_nats']:.5f} ± {metrics['regret_late_nats_se']:.5f} over n > {length // 2}"
         )
-    return f"{run.name}: {result} (standard error){', had finished before' if before else ''}"
+    return f"{run.name}: {result} (standard error){', already finished' if before else ''}"
 
 
 class _Asked:
@@ -220,7 +245,7 @@ class _Asked:
 
 @contextmanager
 def _interruptible() -> Iterator[_Asked]:
-    """Give a question that Ctrl-C or SIGTERM answers with yes, so that a run stops between two updates.
+    """Give a function that returns True after Ctrl-C or SIGTERM, so that a run stops between two updates.
 
     A second signal stops at once.
     """

@@ -1,7 +1,7 @@
 """Argument checks that every room may use.
 
 A check either returns the value in its canonical type or raises :class:`InputError` with one line that
-says what is wrong, where, and how to mend it. Command lines print that line and exit with status 2.
+says what is wrong, where, and how to fix it. Command lines print that line and exit with status 2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class InputError(ValueError):
-    """Input that the user can mend; its text is one line: what, where, how to mend."""
+    """Input that the user can fix; its text is one line: what is wrong, where, and how to fix it."""
 
 
 def positive_int(value: SupportsIndex, name: str, *, at_least: int = 1) -> int:

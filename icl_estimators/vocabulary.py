@@ -1,4 +1,4 @@
-"""Words of the tables that more than one room looks for."""
+"""Words in the tables that more than one room reads."""
 
 __all__ = ["SAW_THE_FUTURE"]
 

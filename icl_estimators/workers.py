@@ -1,4 +1,4 @@
-"""Worker processes: how they start, that they never start others, and that signals are their parent's to handle."""
+"""Worker processes: how they start. They never start others, and they leave signals to their parent."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _WHERE = (
 
 
 class NestedWorkers(InputError):
-    """Workers that were asked for in a worker, where they would multiply without end."""
+    """Workers that were asked for in a worker, where they would multiply endlessly."""
 
-    def __init__(self, text: str = f"a worker process was asked to start workers of its own: {_WHERE}") -> None:
+    def __init__(self, text: str = f"a worker process tried to start workers of its own: {_WHERE}") -> None:
         super().__init__(text)
 
 
@@ -85,7 +85,7 @@ def refuse_in_worker(jobs: int) -> None:
     ------
     NestedWorkers
         If this is a worker process and `jobs` is more than 1. A worker that is still importing its parent's main
-        module ends instead, without a word, with a status that tells its parent why.
+        module ends instead, silently, with a status that tells its parent why.
     """
     if jobs <= 1:
         return
@@ -119,7 +119,7 @@ def _leave_if_importing() -> None:
 
 
 def require_main_file() -> None:
-    """Find out, before workers start, whether they can import the main module, as each of them must.
+    """Check, before workers start, that they can import the main module, as each of them must.
 
     Raises
     ------
@@ -130,8 +130,8 @@ def require_main_file() -> None:
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and file is not None and not os.path.exists(file):
         raise InputError(
-            f"worker processes cannot start: this program has no file that they could import ({file}); save it as a "
-            'file and put the call under `if __name__ == "__main__":`, or use jobs=1'
+            f"worker processes cannot start: this program is not in a file that they could import ({file}); save it "
+            'as a file and put the call under `if __name__ == "__main__":`, or use jobs=1'
         )
 
 
@@ -141,7 +141,7 @@ def started_workers(pool: ProcessPoolExecutor) -> list[Any]:
 
 
 def end_now(pool: ProcessPoolExecutor) -> None:
-    """End a pool without waiting for what its workers are still at.
+    """End a pool without waiting for the current work of its workers.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def end_now(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     for worker in workers:
         with contextlib.suppress(ValueError):  # closed by the pool
-            worker.kill()  # they are deaf to what terminate() sends
+            worker.kill()  # they ignore the signal of terminate()
     ends = []
     for worker in workers:
         with contextlib.suppress(ValueError, AssertionError):
@@ -171,7 +171,7 @@ def deaf_children() -> Iterator[None]:
 
     Both reach the whole group of processes; the parent decides.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows: they are deaf from their initializer on
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: their initializer makes them ignore signals
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _DEAF_TO)
@@ -182,6 +182,6 @@ def deaf_children() -> Iterator[None]:
 
 
 def make_deaf() -> None:
-    """Ignore, in a worker, what is the parent's to handle."""
+    """Ignore, in a worker, the signals that the parent handles."""
     for number in _DEAF_TO:
         signal.signal(number, signal.SIG_IGN)

@@ -19,7 +19,7 @@ def test_signatures_show_every_option_of_a_study_with_its_default() -> None:
 
 
 def test_an_option_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(TypeError, match="'chain' is no option of a study"):
+    with pytest.raises(TypeError, match="'chain' is not an option of a study"):
         icl.compare("bigram", chain=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="reference"):
         icl.effective_smoothing("bigram", reference="bigram")  # type: ignore[call-arg]

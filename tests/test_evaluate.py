@@ -129,7 +129,7 @@ def test_quiet_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_default_that_cannot_take_the_states_is_left_out_aloud(
+def test_a_default_that_cannot_take_the_states_is_left_out_with_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [*QUICK[2:], "--states", "5", "--out", str(tmp_path)]
@@ -160,13 +160,13 @@ def test_a_default_that_cannot_take_the_states_is_left_out_aloud(
         (["--level", "1.5"], "argument --level: the level must lie strictly between 0 and 1, not 1.5"),
         (["--jobs", "0"], "argument --jobs: the value must be an integer of at least 1"),
         (["--estimators", "bigrm"], "unknown estimator 'bigrm' (did you mean bigram?): choose from transformer, "),
-        (["--estimators", "bigram,bigram"], "bigram is named twice"),
-        (["--estimators", ","], "no estimator is named"),
+        (["--estimators", "bigram,bigram"], "bigram is given twice"),
+        (["--estimators", ","], "no estimator is given"),
         (["--estimators", "add-constant:-1"], "the constant of add-constant must be a finite number above 0"),
         (["--estimators", "no_such_module:rule"], "unknown estimator 'no_such_module'"),
         (["--reference", "nobody"], "unknown estimator 'nobody'"),
         (["--device", "nonsense"], "device must be cpu or cuda, not 'nonsense'"),
-        (["--device", "cuda:99"], "there is no device cuda:99 here"),
+        (["--device", "cuda:99"], "there is no device cuda:99 on this machine"),
         (["--checkpoint", "nowhere.safetensors"], "no such checkpoint: nowhere.safetensors"),
         (["--nonsense"], "unrecognized arguments: --nonsense (--help lists the options)"),
         (["--chain", "5"], "unrecognized arguments: --chain 5"),
@@ -273,9 +273,9 @@ def test_tabs_may_be_named(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("ABACABA\nABBA\n", "is one word: give --characters if each character is a state, or --delimiter with what"),
-        ("date,state\n2020,sun\n2021,rain\n", "line 1 looks like the header of a table (date, state come nowhere"),
-        (">s1\nACGT\n", "line 1 begins with >, as a header of FASTA does"),
-        ("", "is empty: give a text file with one sequence a line"),
+        ("date,state\n2020,sun\n2021,rain\n", "line 1 looks like the header of a table (date, state occur nowhere"),
+        (">s1\nACGT\n", "line 1 starts with >, as a header of FASTA does"),
+        ("", "is empty: give a text file with one sequence per line"),
     ],
 )
 def test_a_file_that_is_no_list_of_sequences_is_one_line_and_2(
@@ -290,7 +290,9 @@ def test_a_file_that_is_no_list_of_sequences_is_one_line_and_2(
 @pytest.mark.parametrize("name", ["nowhere.txt", ""])
 def test_a_file_that_is_not_there_is_named(refused: Refused, name: str, tmp_path: Path) -> None:
     line = refused(main, "--sequences", name, "--out", str(tmp_path / "out"))
-    assert ("no such file: nowhere.txt (give a text file with one sequence a line)" if name else "is a folder") in line
+    assert (
+        "no such file: nowhere.txt (give a text file with one sequence per line)" if name else "is a folder"
+    ) in line
 
 
 @pytest.mark.parametrize(
@@ -366,7 +368,7 @@ def test_another_study_is_overwritten_only_by_force(refused: Refused, tmp_path: 
 def test_a_broken_record_is_another_study(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{")
     line = refused(main, *QUICK, "--out", str(tmp_path), "--quiet")
-    assert "holds a run.json that is no record of a study" in line
+    assert "holds a run.json that is not the record of a study" in line
     assert (tmp_path / "run.json").read_text() == "{"
 
 

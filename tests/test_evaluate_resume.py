@@ -75,7 +75,7 @@ def test_a_killed_run_resumed_gives_the_same_tables(undisturbed: Path, tmp_path:
     kill(process)
     status, _, complained = finish(out, "--jobs", "2")
     assert status == 2
-    assert "go on with --resume, or begin anew with --force" in complained
+    assert "continue with --resume, or start again with --force" in complained
     status, _, complained = finish(out, "--resume", "--seed", "7")
     assert (status, "seed was 0 and is now 7" in complained) == (2, True)
     status, _, complained = finish(out, "--jobs", "2", "--resume")
@@ -83,7 +83,7 @@ def test_a_killed_run_resumed_gives_the_same_tables(undisturbed: Path, tmp_path:
     assert tables(out) == tables(undisturbed)
     assert not (out / "blocks").exists()
     status, printed, _ = finish(out, "--resume")
-    assert (status, "finished: nothing is left to do" in printed) == (0, True)
+    assert (status, "finished: there is nothing left to do" in printed) == (0, True)
 
 
 def test_a_killed_pool_worker_is_made_good(undisturbed: Path, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_signal_leaves_blocks_and_one_line_that_says_how_to_go_on(
     _, complained = process.communicate(timeout=60)
     assert process.returncode == status
     assert complained.count("\n") == 1
-    assert complained.strip().splitlines()[-1].endswith("--resume goes on")
+    assert complained.strip().splitlines()[-1].endswith("continue with --resume")
     assert list((out / "blocks").glob("*/*.npz"))
 
 
@@ -151,7 +151,7 @@ def test_a_rule_that_was_edited_is_another_study(
     status, printed, complained = finish(out, *estimators, "--resume", **options)
     assert (status, printed, complained.count("\n")) == (2, "", 1)
     assert "the source of slow (module constant_of_mine) was " in complained
-    assert complained.endswith("restore what it was begun with, or begin anew with --force\n")
+    assert complained.endswith("restore what differs, or start again with --force\n")
     assert sorted((out / "blocks").rglob("*.npz")) == blocks
     (tmp_path / "constant_of_mine.py").write_text("CONSTANT = 0.5\n", encoding="utf-8")
     status, _, complained = finish(out, *estimators, "--resume", **options)
@@ -171,7 +171,7 @@ def test_a_folder_has_one_writer(undisturbed: Path, tmp_path: Path) -> None:
     for more in (["--resume"], ["--seed", "1", "--force"]):
         status, printed, complained = finish(out, *more)
         assert (status, printed, complained.count("\n")) == (2, "", 1), complained
-        assert f"another process is writing to {out}: wait until it has ended, stop it, or name another" in complained
+        assert f"another process is writing to {out}: wait until it ends, stop it, or name another" in complained
     os.kill(process.pid, signal.SIGCONT)
     _, complained = process.communicate(timeout=300)
     assert process.returncode == 0, complained

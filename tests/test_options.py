@@ -63,7 +63,7 @@ def test_sigterm_is_143_and_one_line(capsys: pytest.CaptureFixture[str]) -> None
         assert main([]) == 143
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         assert capsys.readouterr().err.endswith(": stopped by SIGTERM\n")
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what whoever started this process wants ignored, is
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what the parent process ignores stays ignored
         assert ending(0)([]) == 0
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
@@ -133,7 +133,7 @@ def test_a_full_disk_is_one_line_and_2(
             *EXACT, capture_output=False, stdout=full, stderr=subprocess.PIPE, env={"PYTHONUNBUFFERED": unbuffered}
         )
     assert done.returncode == 2
-    assert re.fullmatch(r"exact: .*: make room and run it again\n", done.stderr)
+    assert re.fullmatch(r"exact: .*: free some space and run it again\n", done.stderr)
 
 
 def test_a_terminal_without_greek_still_gets_its_table(
@@ -253,7 +253,7 @@ def test_a_checkpoint_that_is_not_there_is_named_whatever_else_is_asked(tmp_path
     assert chosen(*arguments).checkpoints == [str(there), str(tmp_path / "absent")]
 
 
-def test_a_default_that_cannot_take_k_is_left_out_aloud(
+def test_a_default_that_cannot_take_k_is_left_out_with_a_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from icl_estimators.estimators import UnsupportedStates, registry

@@ -73,7 +73,7 @@ def test_what_a_name_does_not_say_is_printed_beside_it(capsys: pytest.CaptureFix
 
 def test_a_prompt_has_no_law_to_tune_to(refused: Callable[..., str]) -> None:
     line = refused(main, "ABA", "--estimators", "construction-softmax:tuned")
-    assert line.startswith("predict: construction-softmax:tuned needs a law of chains and a length")
+    assert line.startswith("predict: construction-softmax:tuned needs chains and a length")
 
 
 def test_the_csv_is_the_prediction_at_full_precision(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,9 +133,9 @@ def test_every_spelling_of_a_prompt_is_the_same(tokens: list[str]) -> None:
         (
             "sun rain\tsun",
             None,
-            "the prompt 'sun rain\\tsun': 'sun rain' has white space within: separate labels in one",
+            "the prompt 'sun rain\\tsun': 'sun rain' contains white space: separate all labels in the same",
         ),
-        ("sun,rain sun", None, "the prompt 'sun,rain sun': 'rain sun' has white space within"),
+        ("sun,rain sun", None, "the prompt 'sun,rain sun': 'rain sun' contains white space"),
         ("sun,rain;sun", None, "the prompt 'sun,rain;sun': commas and semicolons both occur"),
         ('"A","B"', None, """the prompt '"A","B"': "A" is quoted"""),
         ("[0, 1]", None, "the prompt '[0, 1]': [0 looks like a part of a list"),
@@ -213,8 +213,8 @@ def test_a_state_that_never_occurs_has_its_column(capsys: pytest.CaptureFixture[
 def test_a_token_that_was_not_there_before_falls_back(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "ABAC")
     assert attention(out) == {"token": ["^", "A", "B", "A", "C"], "weight": ["0.20"] * 5}
-    assert out.endswith("C was not there before: no match, so attention falls back to a uniform average\n")
-    assert "was not there before" not in run(capsys, "ABACA")
+    assert out.endswith("C does not occur earlier: without a match, attention is a uniform average\n")
+    assert "does not occur earlier" not in run(capsys, "ABACA")
 
 
 def test_long_prompts_wrap_and_no_weight_is_hidden(capsys: pytest.CaptureFixture[str]) -> None:

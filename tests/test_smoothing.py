@@ -118,13 +118,13 @@ def test_another_study_is_not_overwritten(tmp_path: Path, refused: Refused) -> N
     ("arguments", "message"),
     [
         (("--by", "length"), "unknown grouping 'length': choose from overall, context-length, visits"),
-        (("--by", ","), "no grouping is named"),
+        (("--by", ","), "no grouping is given"),
         (("--families", "lidstone"), "unknown family 'lidstone': choose from add-constant, affine"),
         (("--chains", "1"), "chains must be at least 2"),
         (("--estimators", "bigrm"), "unknown estimator 'bigrm' (did you mean bigram?)"),
         (("--level", "95"), "level"),
         (("--decomposition-chains", "10"), "unrecognized arguments"),
-        (("--by", "visits", "--families", "affine"), "--families does not apply to --by visits, which leaves overall"),
+        (("--by", "visits", "--families", "affine"), "--families does not apply to --by visits, which omits overall"),
         (("--checkpoint", __file__), "--checkpoint is for transformer, which is not among the named estimators"),
     ],
 )

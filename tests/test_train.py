@@ -106,7 +106,7 @@ def test_resume_of_a_finished_run_says_so(tmp_path, capsys):
     assert main([*command, "--resume"]) == 0
     out, err = capsys.readouterr()
     assert "k3-seed0: regret" in out
-    assert "had finished before" in out
+    assert "already finished" in out
     assert "nothing was trained" in out
     assert err == ""
     assert (tmp_path / "k3-seed0.safetensors").stat().st_mtime_ns == before
@@ -142,7 +142,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], says: str)
         (["--n-heads", "7"], "n_heads must divide d_model"),
         (["--jobs", "0"], "--jobs"),
         (["--threads", "0"], "--threads"),
-        (["--device", "cuda:99"], "there is no device cuda:99 here"),
+        (["--device", "cuda:99"], "there is no device cuda:99 on this machine"),
         (["--device", "abacus"], "device must be cpu or cuda"),
         (["--engine", "steam"], "--engine"),
         (["--engine", "kernel", "--n-heads", "2"], "the engine kernel needs two layers of one head"),
@@ -160,9 +160,9 @@ def test_folder_that_holds_another_run(tmp_path, capsys):
     assert main([*command, "--quiet"]) == 0
     before = (tmp_path / "k3-seed0.safetensors").read_bytes()
     refused(command, capsys, "has finished: --resume continues from what is there, --force starts again")
-    refused([*command, "--batch", "5"], capsys, "holds another run k3-seed0 (--batch was 4 and is 5 now)")
-    refused([*command, "--batch", "5", "--resume"], capsys, "cannot be resumed: --batch was 4 and is 5 now")
-    refused([*command, "--sentinel", "--resume"], capsys, "--sentinel was False and is True now")
+    refused([*command, "--batch", "5"], capsys, "holds another run k3-seed0 (--batch was 4 and is now 5)")
+    refused([*command, "--batch", "5", "--resume"], capsys, "cannot be resumed: --batch was 4 and is now 5")
+    refused([*command, "--sentinel", "--resume"], capsys, "--sentinel was False and is now True")
     assert (tmp_path / "k3-seed0.safetensors").read_bytes() == before
     assert main([*command, "--batch", "5", "--force", "--quiet"]) == 0
     assert (tmp_path / "k3-seed0.safetensors").read_bytes() != before
@@ -235,7 +235,7 @@ def test_killed_in_the_middle_and_resumed(tmp_path, engine):
         process.communicate()
         assert process.returncode == -signal.SIGKILL
         assert not (parts / "k3-seed0.safetensors").exists()
-    process = start(*LONGER, *several, "--resume", "--out", str(parts))  # by the engine that it was begun with
+    process = start(*LONGER, *several, "--resume", "--out", str(parts))  # by the engine that it started with
     for finishing in (process, alone):
         out, err = finishing.communicate()
         assert (finishing.returncode, out, err) == (0, "", "")
@@ -281,7 +281,7 @@ def test_interrupt_leaves_a_state_to_resume(tmp_path, hearing, jobs, engine, num
     os.killpg(process.pid, number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == status
-    assert "stopped; --resume goes on from here" in err
+    assert "stopped; continue with --resume" in err
     assert "Traceback" not in err
     from icl_estimators.transformer.training.runs import _read_state
 

@@ -96,7 +96,7 @@ def test_a_program_from_standard_input_has_nothing_that_workers_could_import(tmp
     assert done.returncode == 1
     assert done.stderr.count("Traceback") == 1
     last = done.stderr.splitlines()[-1]
-    assert "worker processes cannot start: this program has no file that they could import (<stdin>)" in last
+    assert "worker processes cannot start: this program is not in a file that they could import (<stdin>)" in last
     assert UNDER_GUARD in last
     assert run(tmp_path, "-", given=RULE + STUDY.replace("jobs=2", "jobs=1")).stderr == ""
 
@@ -105,7 +105,7 @@ def test_a_script_that_trains_without_a_guard_is_one_line(tmp_path: Path) -> Non
     (tmp_path / "boom.py").write_text(TRAINING, encoding="utf-8")
     done = run(tmp_path, "boom.py")
     assert done.returncode == 2
-    assert done.stderr.startswith("train: a worker process was asked to start workers of its own: put the call under")
+    assert done.stderr.startswith("train: a worker process tried to start workers of its own: put the call under")
     assert done.stderr.count("\n") == 1
     assert not list((tmp_path / "training-runs").glob("*.safetensors"))
     assert no_orphans(tmp_path)
@@ -142,7 +142,7 @@ def test_nothing_that_starts_workers_does_so_at_work(tmp_path: Path) -> None:
                 )
             ),
         ):
-            with pytest.raises(NestedWorkers, match="a worker process was asked to start workers of its own"):
+            with pytest.raises(NestedWorkers, match="a worker process tried to start workers of its own"):
                 call()
     assert list(tmp_path.iterdir()) == []
 
@@ -163,7 +163,7 @@ def test_a_main_module_without_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     main = sys.modules["__main__"]
     monkeypatch.setattr(main, "__spec__", None, raising=False)
     monkeypatch.setattr(main, "__file__", "<stdin>", raising=False)
-    with pytest.raises(InputError, match="no file that they could import"):
+    with pytest.raises(InputError, match="not in a file that they could import"):
         require_main_file()
-    with pytest.raises(InputError, match="no file that they could import"):
+    with pytest.raises(InputError, match="not in a file that they could import"):
         Processes(None, 2)

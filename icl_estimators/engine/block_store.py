@@ -1,10 +1,10 @@
-"""Finished blocks of a study on disk, so that a run that was stopped goes on where it was.
+"""Finished blocks of a study on disk, so that a run that was stopped can continue.
 
-In ``OUT/blocks/<design>/`` each finished block is one ``.npz`` file of plain arrays (nothing is pickled), written
-whole or not at all, named by its chains; the digest of its study is in it, and a block of another study counts as
-missing. Blocks that follow each other from chain 0 are folded, now and then, into one
-file ``merged-<chains>.npz``, so that the folder does not grow with the study. ``OUT/blocks/study.json`` says in full
-whose blocks they are.
+In ``OUT/blocks/<design>/`` each finished block is one ``.npz`` file of plain arrays (nothing is pickled). It is written
+completely or not at all, and is named by its chains. It contains the digest of its study; a block of another study
+counts as missing. From time to time, consecutive blocks from chain 0 on are merged into one file
+``merged-<chains>.npz``, so that the folder does not grow with the study. ``OUT/blocks/study.json`` describes the study
+that the blocks belong to.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class StudyBlocks:
     out : Path
         The study's output folder.
     identity : dict
-        All that decides the numbers: run.json's options and identity together.
+        Everything that decides the numbers: run.json's options and identity together.
     resume : bool
-        Go on with the blocks that are there.
+        Continue with the blocks that are there.
     force : bool
         Remove the blocks that are there.
 
@@ -63,8 +63,8 @@ class StudyBlocks:
         if not force and next(self.folder.glob("*/*.npz"), None) is not None:
             if not resume:
                 raise InputError(
-                    f"{self.folder} holds finished blocks of a run that was stopped: go on with --resume, or begin "
-                    "anew with --force"
+                    f"{self.folder} holds finished blocks of a run that was stopped: continue with --resume, or start "
+                    "again with --force"
                 )
             self._check_same(record, plain)
             return
@@ -78,12 +78,12 @@ class StudyBlocks:
             if not isinstance(earlier, dict):
                 raise ValueError
         except (OSError, ValueError):
-            raise InputError(f"{record} is not readable: begin anew with --force") from None
+            raise InputError(f"{record} is not readable: start again with --force") from None
         differs = differences(earlier, identity)
         if differs:
             raise InputError(
-                f"{self.folder} holds blocks of another study: {'; '.join(differs)}; restore what it was begun with, "
-                "or begin anew with --force"
+                f"{self.folder} holds blocks of another study: {'; '.join(differs)}; restore what differs, or start "
+                "again with --force"
             )
 
     def design(self, name: str, kind: type[Part]) -> BlockStore[Part]:
@@ -97,7 +97,7 @@ class BlockStore(Generic[Part]):
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Created if it does not exist.
     kind : type
         RiskMoments or DecompositionMoments.
     study : str
@@ -110,7 +110,7 @@ class BlockStore(Generic[Part]):
         self._since_compaction: list[Path] = []
 
     def merged(self) -> tuple[int, Part | None]:
-        """Return how many chains from 0 on are folded together, and their summary; (0, None) if there are none."""
+        """Return how many chains from 0 on are merged, and their summary; (0, None) if there are none."""
         counts = [int(found[1]) for path in self.folder.iterdir() if (found := _MERGED.fullmatch(path.name))]
         for count in sorted(counts, reverse=True):
             part = self._read(self.folder / f"merged-{count}.npz")
@@ -119,11 +119,11 @@ class BlockStore(Generic[Part]):
         return 0, None
 
     def has(self, chains: range) -> bool:
-        """Say whether a block is there."""
+        """Return whether a block exists."""
         return self._path(chains).exists()
 
     def load(self, chains: range) -> Part | None:
-        """Return a block, or None if it is not there, cannot be read, or is another study's."""
+        """Return a block, or None if it does not exist, cannot be read, or belongs to another study."""
         return self._read(self._path(chains))
 
     def save(self, chains: range, part: Part) -> None:
@@ -131,7 +131,7 @@ class BlockStore(Generic[Part]):
         self._write(self._path(chains), part)
 
     def passed(self, chains: range, whole: Part) -> None:
-        """Say that a block is part of `whole`, all chains up to its end; now and then that is what is kept."""
+        """Record that `whole` contains a block and all before it; from time to time, store it instead of them."""
         self._since_compaction.append(self._path(chains))
         if len(self._since_compaction) < _COMPACT_EVERY:
             return

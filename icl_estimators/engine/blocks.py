@@ -1,4 +1,4 @@
-"""Cutting a study's chains into units that are summarised together and blocks of work that are run apart."""
+"""Dividing the chains of a study into units that are summarised together, and into blocks of work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNIT_CELLS = 6_000_000
 
 
 def unit_size(sequences_per_chain: int, cells: int = 300) -> int:
-    """Return how many chains are summarised together: :data:`UNIT`, or fewer where their sequences fill memory.
+    """Return how many chains are summarised together: :data:`UNIT`, or fewer if their sequences need much memory.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def unit_size(sequences_per_chain: int, cells: int = 300) -> int:
 
 
 def blocks(n_chains: int, sequences_per_chain: int, cells: int = 300) -> Iterator[range]:
-    """Cut chains 0 … R − 1 into blocks of work, each a whole number of units.
+    """Divide chains 0 … R − 1 into blocks of work, each a whole number of units.
 
-    The cut depends on the design alone, so that results do not depend on the number of workers. Parameters as for
+    The division depends only on the design, so that results do not depend on the number of workers. Parameters as for
     :func:`unit_size`.
 
     Examples

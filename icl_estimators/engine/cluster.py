@@ -68,8 +68,8 @@ class Cluster:
             self._client = Client(address, timeout=ANSWER_WITHIN_S, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise InputError(
-                f"no dask scheduler answers at {address} ({_first_line(error)}): start one with `dask scheduler` and "
-                "give the tcp:// address that it prints"
+                f"there is no answer from a dask scheduler at {address} ({_first_line(error)}): start one with `dask "
+                "scheduler` and give the tcp:// address that it prints"
             ) from error
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -102,20 +102,20 @@ class Cluster:
             for name in _MUST_AGREE:
                 if there.get(name) != here["versions"][name]:
                     raise InputError(
-                        f"the dask worker {worker} has {name} {_plain(there.get(name))}, here it is "
-                        f"{_plain(here['versions'][name])}: install the same version on both"
+                        f"the dask worker {worker} has {name} {_plain(there.get(name))}, but this machine has "
+                        f"{_plain(here['versions'][name])}: install the same version on both machines"
                     )
             differs = environment_differences({"cpu": here["cpu"]}, {"cpu": there["cpu"]}, _ELSEWHERE)
             if differs:
                 self.other_cpus[worker] = differs
 
     def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
-        """Begin the work on some worker."""
+        """Start the work on some worker."""
         future: Future[Result] = self._executor.submit(_on_worker, work, self._package, task)
         return future
 
     def worker_lost(self, error: BaseException) -> bool:
-        """A task whose worker was lost goes to another by itself; this one took several with it."""
+        """Dask moves a task from a lost worker to another by itself; this task was lost with several workers."""
         return False
 
     def explain(self) -> None:

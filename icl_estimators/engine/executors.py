@@ -1,8 +1,8 @@
-"""Running blocks of work in order: in this process, in several, or on a cluster, and through lost workers.
+"""Run blocks of work in order: in this process, in several, or on a cluster. Lost workers are replaced.
 
-One loop (:func:`in_order`) serves three crews, each a thin cover of a ``concurrent.futures.Executor``: it keeps a
-bounded number of blocks in flight, yields results in the order of the tasks, and submits again what a lost worker or
-an error took away.
+One loop (:func:`in_order`) serves three crews, each a thin wrapper of a ``concurrent.futures.Executor``. It keeps a
+bounded number of blocks in flight, yields results in the order of the tasks, and submits a task again if a worker was
+lost or an error occurred.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ ATTEMPTS = 3
 
 
 class TaskFailed(InputError):
-    """A block that failed every time it was tried; what was finished before is kept where blocks are kept."""
+    """A block that failed at every attempt; finished blocks are kept if the study keeps blocks."""
 
 
 class Crew(Protocol):
-    """Who does the work; `shared`, what every task needs, is sent to each worker once."""
+    """What does the work. `shared`, which every task needs, is sent to each worker once."""
 
     in_flight: int
     """How many tasks are kept submitted."""
 
     def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
-        """Begin ``work(shared, task)``."""
+        """Start ``work(shared, task)``."""
         ...
 
     def worker_lost(self, error: BaseException) -> bool:
@@ -69,11 +69,11 @@ class Crew(Protocol):
         ...
 
     def explain(self) -> None:
-        """Raise if workers were lost for a reason that will not mend itself."""
+        """Raise if workers were lost for a reason that will recur."""
         ...
 
     def renew(self) -> None:
-        """Make ready again after a loss; tasks in flight are gone."""
+        """Prepare for new work after a loss; tasks in flight are gone."""
         ...
 
 
@@ -104,7 +104,7 @@ def in_order(
     TaskFailed
         If a task failed :data:`ATTEMPTS` times.
     InputError
-        What `work` raises of it: input that will not mend itself is not tried again.
+        If `work` raises it: bad input is not tried again.
     """
     failures = [0] * len(tasks)
     todo = deque(range(len(tasks)))
@@ -155,11 +155,11 @@ def in_order(
                     ready[index] = future.result()
                     finished(tasks[index], ready[index])
                 else:
-                    failures[index] += 1  # perhaps its own doing: nobody knows which task was it
+                    failures[index] += 1  # perhaps the cause: it is not known which task was
                     todo.appendleft(index)
             pending.clear()
             todo = deque(sorted(todo))
-            notice("a worker was lost; what was unfinished is submitted again")
+            notice("a worker was lost; its unfinished blocks are computed again")
             crew.renew()
         while turn in ready:
             yield ready.pop(turn)
@@ -175,8 +175,8 @@ def _what(error: Exception) -> str:
         return str(error)
     if isinstance(error, BrokenExecutor):
         return (
-            "a worker process ended abruptly, as when memory runs out or a script fails when it is imported: mend "
-            "that, or use fewer --jobs"
+            "a worker process ended unexpectedly, for example because memory ran out or the script fails when it is "
+            "imported: fix that, or use fewer --jobs"
         )
     return f"{type(error).__name__}: {error}"
 
@@ -258,7 +258,7 @@ class Processes:
         )
 
     def submit(self, work: Callable[[Any, Task], Result], task: Task) -> Future[Result]:
-        """Begin the work in the next free process."""
+        """Start the work in the next free process."""
         with deaf_children():
             return self._pool.submit(_in_worker, work, task)
 
@@ -282,7 +282,7 @@ class Processes:
         if kind is None:
             self._pool.shutdown()
         else:
-            with contextlib.suppress(NestedWorkers):  # what is on its way says so already
+            with contextlib.suppress(NestedWorkers):  # the exception that is being raised says so already
                 end_now(self._pool)
 
 

@@ -1,4 +1,4 @@
-"""The output folder of a study: never another study's, and each file whole or not at all."""
+"""The output folder of a study: it holds one study, and each file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["check_folder", "save_tables", "write_json"]
 
 
 def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = False) -> None:
-    """Find out whether a study may be written to `folder`, before it is run.
+    """Check that a study may be written to `folder`, before it is run.
 
     Parameters
     ----------
     folder : Path
     run : dict, optional
-        The study, as in run.json, where `options` and `identity` say which it is; a folder that holds the very same
-        one may be written again.
+        The study, as in run.json, where `options` and `identity` identify it; a folder that holds the same study
+        may be written again.
     force : bool
         Overwrite another study.
 
@@ -39,7 +39,7 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
     record = folder / "run.json"
     for path in (record, *(folder / f"{name}.csv" for name in SCHEMAS)):
         if path.is_dir():
-            raise InputError(f"{path} is a folder, where a file is to be written: name another folder with --out")
+            raise InputError(f"{path} is a folder, but a file must be written there: name another folder with --out")
     if force:
         return
     if record.exists():
@@ -50,8 +50,8 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
             known = False
         if not known:
             raise InputError(
-                f"{folder} holds a run.json that is no record of a study: name another folder with --out, or overwrite "
-                "it with --force"
+                f"{folder} holds a run.json that is not the record of a study: name another folder with --out, or "
+                "overwrite it with --force"
             )
         differs = differences(earlier, json.loads(json.dumps(_decisive(run or {"options": {}}))), THERE)
         if not differs:
@@ -97,7 +97,7 @@ def _save(folder: Path, tables: dict[str, Table], run: dict[str, Any], force: bo
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write readable JSON, whole or not at all."""
+    """Write readable JSON, completely or not at all."""
     with write_whole(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Running a design: who does the work, and the blocks of the design merged in chain order."""
+"""Run a design: choose what does the work, and merge the blocks of the design in chain order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def crew_for(
     *,
     pack: Callable[[Any], object] | None = None,
 ) -> InProcess | Processes | Cluster:
-    """Return who does the work; a small study stays in this process, where it is done sooner.
+    """Return what does the work; a small study stays in this process, where it is faster.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def crew_for(
     dask : str, optional
         Address of a dask.distributed scheduler, whose workers are used instead.
     pack : callable, optional
-        Wraps `shared` for the way to other processes in what unpickles to `shared`.
+        Wraps `shared` before it is sent to other processes; the result unpickles to `shared`.
 
     Raises
     ------
@@ -96,13 +96,13 @@ def run_design(
     cells : int
         T·K, probabilities predicted for one sequence.
     crew : Crew
-        Who does the work, as from :func:`crew_for`.
+        What does the work, as from :func:`crew_for`.
     progress : callable
         Called with (what, done, total) after each block.
     notice : callable
         Takes one line for each worker or block that was lost and whose work is repeated.
     kept : StudyBlocks, optional
-        Where finished blocks are kept, and taken from.
+        Where finished blocks are stored and read.
     """
     tasks = list(blocks(chains, sequences, cells))
     store = None if kept is None else kept.design(what, kind)
@@ -120,7 +120,7 @@ def run_design(
     )
     for task in tasks:
         part = store.load(task) if store is not None and task in there else None
-        if part is None and task in there:  # it was there, but cannot be read
+        if part is None and task in there:  # the block exists but cannot be read
             with one_thread():
                 part = work(shared, task)
         if part is None:

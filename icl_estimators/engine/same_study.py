@@ -1,4 +1,4 @@
-"""Whether two runs are of one study: what is compared, and what a block of a study carries."""
+"""Whether two runs belong to one study: the comparison, and the digest that each block of a study contains."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["differences", "digest"]
 
 
 def digest(identity: dict[str, Any]) -> str:
-    """Return the SHA-256 of an identity: what each of its blocks carries."""
+    """Return the SHA-256 of an identity: each of its blocks contains it."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def differences(earlier: dict[str, Any], now: dict[str, Any], wording: str = RESUMED) -> list[str]:
     """Return what differs between two studies' options and identities.
 
-    What is not known (the source or state of an estimator) differs from itself: nothing shows that it is the same.
+    An unknown source or state of an estimator counts as a difference, because nothing shows that it is the same.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ def differences(earlier: dict[str, Any], now: dict[str, Any], wording: str = RES
 
 
 def _unproven(key: str, then: dict[str, Any], here: dict[str, Any], wording: str) -> Iterator[str]:
-    unknown = "so that nothing shows that it is the same"
+    unknown = "so nothing shows that it is the same"
     for name in sorted({*then, *here}):
         if key == "states":
             if name in here and here[name] is None:
-                yield f"what {name} holds is not known, as it cannot be pickled, {unknown}"
+                yield f"what {name} holds is not known because it cannot be pickled, {unknown}"
             elif then.get(name) != here.get(name):
                 yield wording.format(f"what {name} holds", spelled(then.get(name)), spelled(here.get(name)))
             continue

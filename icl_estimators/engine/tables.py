@@ -1,4 +1,4 @@
-"""Long tables: one estimate a row, under the column names that people script against."""
+"""Long tables: one estimate in each row, with column names that other programs rely on."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Table:
         return pd.DataFrame.from_records(list(self.rows), columns=list(self.columns))
 
     def write(self, path: Path) -> None:
-        """Write a CSV file, whole or not at all: full precision, inf as inf, undefined numbers empty."""
+        """Write a CSV file, completely or not at all: full precision, inf as inf, undefined numbers empty."""
         with write_whole(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.columns)

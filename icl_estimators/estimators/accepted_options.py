@@ -1,4 +1,4 @@
-"""Which options an estimator takes: an option that none takes is an error."""
+"""Which options an estimator takes. An option that no estimator takes is an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["require_use", "takes"]
 def takes(spec: str, option: str) -> bool:
     """Say whether what a spec names takes an argument such as ``concentration`` or ``device``.
 
-    A module or attribute that is not there counts as taking it: that it is missing is said where it is made.
+    A missing module or attribute counts as taking it; the error is raised when the estimator is made.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def takes(spec: str, option: str) -> bool:
     except Exception:
         return True
     if not inspect.isclass(target) and hasattr(target, "predict_proba"):
-        return False  # an object that is made already
+        return False  # the object already exists
     try:
         return option in inspect.signature(target).parameters
     except (TypeError, ValueError):
@@ -38,7 +38,7 @@ def takes(spec: str, option: str) -> bool:
 
 
 def require_use(specs: Iterable[str] | None, *, checkpoints: bool, device: str, dashes: str = "") -> None:
-    """Refuse a checkpoint or a device that no estimator is to use.
+    """Refuse a checkpoint or a device that no estimator uses.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def require_use(specs: Iterable[str] | None, *, checkpoints: bool, device: str, 
     device : str
         The device that is asked for; the CPU is always used.
     dashes : str
-        ``--`` if they are given as flags; they are called so in messages.
+        ``--`` if they are given as flags; messages then use the flags' names.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The Estimator interface, and the errors of objects that do not keep to it."""
+"""The Estimator interface, and the errors of objects that break it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ContractError", "Estimator", "UnsupportedStates"]
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Whatever turns a prefix into a law of the next token.
+    """Anything that turns a prefix into a law of the next token.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""What an estimator may offer beyond the contract: one small protocol each, and the function that asks for it.
+"""What an estimator may offer beyond the contract: for each a small protocol and the function that asks for it.
 
-An attribute of such a name may mean something else to its owner. So an attribute counts as an offer only where it has
-the right type: a method, a string, a number, true or false. Any other value is ignored. A method that is offered and
+An attribute with such a name may have another meaning in other code. So an attribute counts as an offer only if it has
+the right type: a method, a string, a number, true or false. Any other value is ignored. A method that
 fails, or a number out of its range, is a :class:`ContractError`.
 """
 
@@ -187,7 +187,7 @@ def _name(estimator: object) -> str:
 
 
 def attends(estimator: object) -> bool:
-    """Say whether an estimator has a method ``attention``; a submodule of that name is none."""
+    """Say whether an estimator has a method ``attention``; a submodule of that name does not count."""
     return inspect.isroutine(_value(estimator, HasAttention, "attention"))
 
 
@@ -212,7 +212,7 @@ def attention_of(estimator: object, tokens: NDArray[np.int64]) -> tuple[Array, A
     if not attends(estimator):
         return None
     name = _name(estimator)
-    remedy = "return two arrays of weights, None for another form, or call the attribute something else"
+    remedy = "return two arrays of weights, None for another form, or rename the attribute"
     given = tokens.view()
     given.setflags(write=False)
     try:
@@ -259,7 +259,7 @@ def recipe_of(estimator: object) -> str | None:
 
 
 def reads_window(estimator: object) -> bool:
-    """Say whether an estimator is to be given the window only.
+    """Return whether an estimator is given only the window.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def expect(estimators: Iterable[object], sequences: int, length: int) -> None:
         except Exception as error:
             raise ContractError(
                 f"{_name(estimator)}: expect(sequences, length) failed: {type(error).__name__}: {error}: take two "
-                "integers, or call the attribute something else"
+                "integers, or rename the attribute"
             ) from error
 
 
@@ -345,10 +345,10 @@ def tolerance_lines(tolerances: dict[str, float]) -> list[str]:
     Examples
     --------
     >>> tolerance_lines({"half": 0.01, "single": 1e-6})
-    ['half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)']
+    ['half: its predictions are checked to 0.01 only, the tolerance that it states (float32: 1e-06)']
     """
     return [
-        f"{name}: predictions are held to themselves within {tolerance:g} only, the tolerance that it states "
+        f"{name}: its predictions are checked to {tolerance:g} only, the tolerance that it states "
         f"(float32: {FLOAT32_TOLERANCE:g})"
         for name, tolerance in tolerances.items()
         if tolerance > FLOAT32_TOLERANCE
@@ -356,7 +356,7 @@ def tolerance_lines(tolerances: dict[str, float]) -> list[str]:
 
 
 def weights_of(estimator: object) -> Path | None:
-    """Return the file that an estimator was read from, None if it names none that is there."""
+    """Return the file that an estimator was read from, None if there is none."""
     value = _value(estimator, ReadFromFile, "checkpoint")
     if not isinstance(value, (str, os.PathLike)) or not os.path.isfile(value):
         return None
@@ -382,5 +382,5 @@ def device_of(estimator: object) -> str | None:
 
     try:
         return torch.cuda.get_device_name(value)
-    except (AssertionError, RuntimeError):  # there is none of that number, or none at all
+    except (AssertionError, RuntimeError):  # no GPU with that number, or no GPU
         return str(value)

@@ -23,7 +23,7 @@ class Checkpoint:
     ----------
     path : Path
     label : str or None
-        What stands after ``transformer:`` in the name of its rows; None for ``transformer`` alone.
+        What follows ``transformer:`` in the name of its rows; None for ``transformer`` alone.
     """
 
     path: Path
@@ -31,13 +31,13 @@ class Checkpoint:
 
 
 def label_checkpoints(given: Sequence[str | os.PathLike[str]]) -> list[Checkpoint]:
-    """Find out which files are meant and what their rows are called.
+    """Determine the files and the names of their rows.
 
     Parameters
     ----------
     given : sequence of paths
-        FILE or, as a str, NAME=FILE. Several files without a name are told apart by their stems, and where those are
-        equal by their folders.
+        FILE or, as a str, NAME=FILE. Several files without a name are distinguished by their stems, and where
+        these are equal by their folders.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def _split(item: str | os.PathLike[str]) -> tuple[str | None, Path]:
 
 
 def _shortest(path: Path, among: Sequence[Path]) -> str:
-    """Return as much of the end of a path as tells it from the others."""
+    """Return the shortest end of a path that distinguishes it from the others."""
     for size in range(1, len(path.parts) + 1):
         end = path.parts[-size:]
         if sum(other.parts[-size:] == end for other in among) == 1:

@@ -130,7 +130,7 @@ class Construction:
     n_states : int
         K ≥ 2.
     beta : float, optional
-        β > 0 runs the matrices at that finite scale. Attention can only copy what stands in the prefix, so
+        β > 0 runs the matrices at that finite scale. Attention can only copy what is in the prefix, so
         states that have not occurred yet keep probability 0 (and KL is infinite) at any β; once all have, KL is
         finite and grows linearly in β. By default the limit β → ∞: raw empirical frequencies with exact
         zeros, n_w / n where there is no match.
@@ -182,7 +182,7 @@ class ConstructionSoftmax:
     Attributes
     ----------
     name : str
-        Also a spec that makes this very estimator, γ included.
+        Also a spec that makes this estimator, including γ.
     gamma : float
     gamma_from : {"default", "given", "tuned"}
 
@@ -190,7 +190,7 @@ class ConstructionSoftmax:
     ------
     InputError
         If `n_states` is below 2, `gamma` is not a number above 0, `direct_path` is not true or false, or γ is to be
-        tuned and nothing says to what.
+        tuned without `tune`.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class ConstructionSoftmax:
         if gamma == "tuned":
             if tune is None:
                 raise InputError(
-                    "construction-softmax:tuned needs a law of chains and a length to tune γ to, and here is none: "
+                    "construction-softmax:tuned needs chains and a length to tune γ on, but there are none here: "
                     "give the number, as in construction-softmax:2.2"
                 )
             gamma, self.gamma_from = tune(direct_path), "tuned"

@@ -1,4 +1,4 @@
-"""The checks that hold anything that claims to be an Estimator to the contract."""
+"""Checks of the contract, for anything that claims to be an Estimator."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check_predictions(
 def check_estimator(
     estimator: object, n_states: int, *, length: int = CHECK_LENGTH, tolerance: float | None = None
 ) -> None:
-    """Hold an object to the Estimator contract on random and degenerate sequences.
+    """Check an object against the Estimator contract on random and degenerate sequences.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def check_estimator(
 
     Notes
     -----
-    Causality is tried at every position: for each c < T there are two sequences whose tokens after c are replaced, once
+    Causality is checked at every position. For each c < T the tokens after c of two sequences are replaced, once
     by others throughout and once at random, and no prediction at a context length up to c may change in a single bit.
     They go through the estimator together, so that this costs a few calls. Beyond about 140 tokens not every c fits;
     then they are the first two, the last, and others evenly spaced.

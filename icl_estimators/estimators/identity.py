@@ -1,7 +1,7 @@
-"""What a study is beyond its options: the source and state of its estimators, versions, and the kind of processor.
+"""What determines a study besides its options: the source and state of its estimators, versions, and the processor.
 
-Two runs of one identity give the same bytes. ``--resume`` goes on with a run of the very same identity only, so that no
-mean is taken over two rules.
+Two runs with the same identity give the same bytes. ``--resume`` continues a run only if its identity is the same, so
+that no mean is taken over two rules.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEPTH = 4  # rules that hold rules that hold rules
 
 
 def study_identity(estimators: Iterable[Estimator]) -> dict[str, Any]:
-    """Return what decides a study's numbers beside its options, as plain values.
+    """Return what decides the numbers of a study besides its options, as plain values.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def study_identity(estimators: Iterable[Estimator]) -> dict[str, Any]:
 def own_sources(estimator: object) -> dict[str, str | None]:
     """Return the SHA-256 of the modules of your own that an estimator comes from, by name.
 
-    These are the modules of the object's class and of its base classes, of the factory that made it, of the objects
-    that it holds, and what these modules in turn import of other modules that are not installed as a library. A module
+    These are the modules of the object's class and its base classes, of the factory that made it, of the objects
+    that it holds, and the modules that these import, except installed libraries. A module
     without a file that can be read is None; where the class's own text is known, as in a notebook, it is that text's.
     """
     found: dict[str, str | None] = {}
@@ -93,9 +93,9 @@ def own_sources(estimator: object) -> dict[str, str | None]:
 
 
 class Sealed:
-    """What workers are sent, with the sources it was made from: a worker that has others refuses it.
+    """What is sent to workers, with the sources it was made from. A worker with other sources refuses it.
 
-    Pickles to what unpickles to `shared` itself.
+    It unpickles to `shared` itself.
     """
 
     def __init__(self, shared: Any, estimators: Iterable[Estimator]) -> None:
@@ -114,8 +114,9 @@ def _unseal(content: bytes, sources: dict[str, dict[str, str | None]]) -> Any:
             here = None if there is None else _file_digest(there)
             if expected is not None and here is not None and here != expected:
                 raise InputError(
-                    f"the source of {name} (module {module}) is another in a worker than where the study was begun: it "
-                    "was changed while the study ran, or the worker has another version; begin anew with --force"
+                    f"the source of {name} (module {module}) in a worker differs from the source where the study "
+                    "started: it changed while the study ran, or the worker has another version; start again with "
+                    "--force"
                 )
     return shared
 
@@ -165,7 +166,10 @@ def _imports(source: str, package: str) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom):
             levels = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             origin = ".".join([*levels, *([node.module] if node.module else [])])
-            found |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}  # what is no module is not in use
+            found |= {
+                origin,
+                *(f"{origin}.{alias.name}" for alias in node.names),
+            }  # a name that is not a module is not in use
     return frozenset(found)
 
 

@@ -1,7 +1,7 @@
 """Estimators by name: the spec grammar and the registry.
 
 A spec is ``name[:value][:key=value…]``: ``add-one``, ``add-constant:0.5``, ``construction:30``,
-``construction-softmax:2.2:direct_path=false``. What stands before the first colon is a name of the registry, else a
+``construction-softmax:2.2:direct_path=false``. The part before the first colon is a name of the registry, or a
 module: ``package.module:attribute`` is your own object, or a class or factory that makes it.
 """
 
@@ -109,7 +109,7 @@ def parse_spec(text: str) -> Spec:
     """
     head, *parts = text.strip().split(":")
     if not head:
-        raise InputError(f"an empty estimator name in {text!r}: choose from {', '.join(REGISTRY)}")
+        raise InputError(f"empty estimator name in {text!r}: choose from {', '.join(REGISTRY)}")
     value: Any = None
     options: dict[str, Any] = {}
     for position, part in enumerate(parts):
@@ -142,10 +142,10 @@ def split_specs(text: str) -> list[str]:
     """
     specs = [part.strip() for part in text.split(",") if part.strip()]
     if not specs:
-        raise InputError(f"no estimator is named: choose from {', '.join(REGISTRY)}")
+        raise InputError(f"no estimator is given: choose from {', '.join(REGISTRY)}")
     repeated = sorted({spec for spec in specs if specs.count(spec) > 1})
     if repeated:
-        raise InputError(f"{repeated[0]} is named twice: name each estimator once")
+        raise InputError(f"{repeated[0]} is given twice: give each estimator once")
     return specs
 
 
@@ -184,7 +184,7 @@ def get(
         unknown or wrong, a value is missing, a module or factory of your own fails, or the estimator cannot take
         `n_states`.
     ContractError
-        If a module's attribute is no Estimator.
+        If a module's attribute is not an Estimator.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def get_all(
     checkpoints: Sequence[str | os.PathLike[str]] = (),
     **options: Any,
 ) -> list[Estimator]:
-    """Make several estimators; those of the default list that cannot take K are left out and said so.
+    """Make several estimators; those of the default list that cannot take K are left out, with a warning.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def get_all(
     names = [estimator.name for estimator in made]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two estimators are called {name}: name each once")
+            raise InputError(f"two estimators are called {name}: give each once")
     return made
 
 
@@ -298,7 +298,7 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     made = target
     if inspect.isclass(target) or not hasattr(target, "predict_proba"):
         if not callable(target):
-            raise ContractError(f"{parsed.text} is neither an estimator nor something that makes one")
+            raise ContractError(f"{parsed.text} is neither an estimator nor a class or function that makes one")
         try:
             made = _build(target, parsed, offered, None)
         except InputError:
@@ -306,9 +306,9 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
         except Exception as error:
             raise InputError(f"{parsed.text}: calling it failed: {type(error).__name__}: {error}") from error
     elif parsed.options:
-        raise InputError(f"{parsed.text}: the object is made already and takes no options")
+        raise InputError(f"{parsed.text}: the object already exists and takes no options")
     if not isinstance(made, Estimator):
-        raise ContractError(f"{parsed.text}: {made!r} lacks one of name, n_states, predict_proba")
+        raise ContractError(f"{parsed.text}: {made!r} lacks name, n_states or predict_proba")
     _remember(made, parsed.head)
     if made.n_states != offered["n_states"]:
         raise UnsupportedStates(
@@ -325,7 +325,7 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
         parameters = {}  # a callable without a signature takes nothing of ours
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     named = [key for key, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    # What the study decides is no option of a spec, and `name` is how a caller labels a row.
+    # Options of the study are not options of a spec, and `name` is how a caller labels a row.
     reserved = {"n_states", "concentration", "name", "tune"}
     arguments = {key: item for key, item in offered.items() if key in named or (takes_any and key == "n_states")}
     own = [key for key in named if key not in reserved]

@@ -13,7 +13,7 @@ __all__ = ["Trained", "TrainingRecord", "pool_runs", "pooled_runs"]
 
 @runtime_checkable
 class TrainingRecord(Protocol):
-    """What a checkpoint says of the training run that it comes from.
+    """What a checkpoint says about its training run.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Trained(TrainingRun, Protocol):
 
 
 def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None]) -> None:
-    """Give those estimators a `recipe` that are independent training runs of one recipe, if two or more are.
+    """Set `recipe` on the estimators that are independent training runs of one recipe, if there are two or more.
 
-    They are if the model's form, the recipe and the number of updates agree, and seeds and weights differ.
+    They are independent if the model's form, the recipe and the number of updates agree, and seeds and weights differ.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None
         first = distinct.setdefault(run.info.sha256, label)
         if first != label:
             warn(
-                f"{name}: {label} has the same weights as {first} (SHA-256 {run.info.sha256[:12]}…), so it is no "
-                "second training run: it has rows of its own and is not pooled"
+                f"{name}: {label} has the same weights as {first} (SHA-256 {run.info.sha256[:12]}…), so it is not a "
+                "second training run: it has its own rows and is not pooled"
             )
     labels = list(distinct.values())
     differing = _differing({label: runs[label].info for label in labels})
@@ -85,8 +85,8 @@ def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None
         first = by_seed.setdefault(seed, label)
         if first != label:
             warn(
-                f"{name}: {label} has the same seed, {seed}, as {first}, so it is no second training run: it has rows "
-                "of its own and is not pooled"
+                f"{name}: {label} has the same seed, {seed}, as {first}, so it is not a second training run: it has "
+                "its own rows and is not pooled"
             )
     if len(by_seed) > 1:
         for label in by_seed.values():
@@ -94,7 +94,7 @@ def pool_runs(runs: Mapping[str, Trained], name: str, warn: Callable[[str], None
 
 
 def _differing(records: Mapping[str, TrainingRecord]) -> dict[str, str]:
-    """Return the options that are not the same in all, each with its values and whose they are."""
+    """Return the options that are not the same in all, each with its values and the runs that have them."""
     options: dict[str, dict[str, Any]] = {}
     for label, record in records.items():
         trained = {f"recipe {key}": value for key, value in record.recipe.items()}

@@ -75,7 +75,7 @@ class Transformer:
     checkpoint : path, optional
         A .safetensors file with its .json sidecar; by default the one that ships for this K.
     far : "last" or int, optional
-        Which trained distance's bias stands in for those beyond the trained length; by default one that training has
+        Which trained distance's bias replaces those beyond the trained length; by default one that training has
         pinned down (see :mod:`icl_estimators.transformer.positions`).
     device : str
         "cpu", or "cuda" where there is one.
@@ -95,7 +95,7 @@ class Transformer:
     UnsupportedStates
         If no checkpoint ships for K, or the given one is for another K.
     InputError
-        If the checkpoint cannot be read or holds weights whose products overflow, `far` is no trained distance, the
+        If the checkpoint cannot be read or holds weights whose products overflow, `far` is not a trained distance, the
         device is not there, or the kernel was asked for and cannot run.
 
     Examples
@@ -145,10 +145,12 @@ class Transformer:
         self._model = model.to(self.device).eval()
         self._folded = fold(self._model).detach() if model.config.foldable else None
         if self._folded is not None and not all(bool(tensor.isfinite().all()) for tensor in self._folded.tensors):
-            raise InputError(f"transformer: the weights in {path} are so large that its scores overflow: train anew")
+            raise InputError(
+                f"transformer: the weights in {path} are so large that its scores overflow: train it again"
+            )
 
     def expect(self, sequences: int, length: int) -> None:
-        """Be told how much is coming, and choose the engine if that was left to this estimator."""
+        """Note how much work is coming, and choose the engine if "auto" was asked for."""
         self.engine = choose_engine(
             self._choice,
             self._model.config,

@@ -1,4 +1,4 @@
-"""No information at all."""
+"""The uniform law, which ignores the prefix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform:
-    """1/K everywhere.
+    """1/K for every token.
 
     Raises
     ------

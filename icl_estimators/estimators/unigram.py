@@ -1,4 +1,4 @@
-"""Token frequencies, blind to the current token."""
+"""Token frequencies, which ignore the current token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making the estimators that a command or a study asks for, and what run.json says of them."""
+"""Make the estimators that a command or a study asks for, and record them for run.json."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def assemble(
     check_length: int | None = None,
     dashes: str = "",
 ) -> tuple[tuple[Estimator, ...], str]:
-    """Make estimators, add the reference, and hold each to the contract once.
+    """Make estimators, add the reference, and check each against the contract once.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def assemble(
     check_length : int, optional
         Tokens in the sequences that the contract is checked on; by default it is not checked here.
     dashes : str
-        ``--`` if the options are flags; they are called so in messages.
+        ``--`` if the options are flags; messages then use the flags' names.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def assemble(
     items = split_specs(estimators) if isinstance(estimators, str) else estimators
     items = None if items is None else list(items)
     if items is not None and not items:
-        raise InputError("no estimators to compare: name at least one")
+        raise InputError("no estimators to compare: give at least one")
     files = (checkpoints,) if isinstance(checkpoints, (str, os.PathLike)) else tuple(checkpoints)
     for checkpoint in label_checkpoints(files):
         if not checkpoint.path.is_file():
@@ -126,7 +126,7 @@ def assemble(
 def _reference(
     spec: str, made: Sequence[Estimator], pooled: bool, options: dict[str, Any]
 ) -> tuple[list[Estimator], str]:
-    """Return what is to be added for the reference to be there, and its name."""
+    """Return what must be added so that the reference is included, and its name."""
 
     def recipes(rules: Sequence[Estimator]) -> dict[str, tuple[str, ...]]:
         return pooled_runs(rules) if pooled else {}
@@ -138,7 +138,7 @@ def _reference(
     recipe = next(iter(recipes(candidates)), None)
     if recipe is None and len(candidates) > 1:
         names = ", ".join(rule.name for rule in candidates)
-        raise InputError(f"the reference {spec} could be each of {names}, which are not pooled: name one")
+        raise InputError(f"the reference {spec} could be any of {names}, which are not pooled: name one")
     name = recipe or candidates[0].name  # a spec may be spelled in several ways
     return ([] if name in known else candidates), name
 

@@ -31,7 +31,7 @@ QUANTITIES = tuple(ATTENTION_QUANTITIES)
 
 
 def attention_table(study: Study) -> Table | None:
-    """Return attention.csv: masses by context length, first sequences of the first chains; None if no one attends.
+    """Return attention.csv: masses by context length, on the first chains; None if no estimator shows its attention.
 
     After several training runs of one recipe that all attend, their mean (for these runs) and, as `<recipe>:recipe`,
     the recipe, with runs and chains both as samples.
@@ -99,7 +99,7 @@ def _moments(units: list[Array]) -> Moments:
 
 
 def attention_example_table(study: Study) -> Table | None:
-    """Return attention_example.csv: both layers' weights on the start of one sequence; None if no one has any."""
+    """Return attention_example.csv: both layers' weights on the start of a sequence; None if no estimator has any."""
     sample = study.source.sample(
         [0], sequences_per_chain=1, length=min(study.length, EXAMPLE_TOKENS), seed=study.seed, purpose="example"
     )

@@ -1,4 +1,4 @@
-"""A study's checks of itself: numbers that must agree, as z-scores → checks.csv."""
+"""Checks of a study: numbers that must agree, as z-scores → checks.csv."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def check_table(
 ) -> Table:
     """Return checks.csv.
 
-    - ``martingale``: realised KL of the Bayes rule less ρ, mean 0 at every n;
-    - ``exact:<metric>``: Monte Carlo less the exact risk at short contexts, for every estimator;
-    - ``mse``: mean squared error of the nested design less the squared error of the risk design;
-    - ``next_token``: the probability that an estimator gave to the token that came, less what the posterior given the
+    - ``martingale``: realised KL of the Bayes rule minus ρ, mean 0 at every n;
+    - ``exact:<metric>``: Monte Carlo minus the exact risk at short contexts, for every estimator;
+    - ``mse``: mean squared error of the nested design minus the squared error of the risk design;
+    - ``next_token``: the probability that an estimator gave to the token that came, minus what the posterior given the
       prefix expects of that. Given the prefix the token is drawn from the Bayes predictive q, so that the mean is 0 at
       every n for any estimator that reads the prefix alone, zeros or not;
-    - ``bayes_bound:<metric>``: an estimator's KL or log loss less that of the Bayes rule of these chains, on the same
-      draws. Its mean is the regret, which is never negative: only a z far *below* 0 is a fault;
-    - ``saw_the_future``: a row for each of these that an estimator fails beyond doubt, and none otherwise.
+    - ``bayes_bound:<metric>``: an estimator's KL or log loss minus that of the Bayes rule of these chains, on the same
+      draws. Its mean is the regret, which is never negative: only a z far *below* 0 is an error;
+    - ``saw_the_future``: a row for each of these that an estimator fails beyond chance, and no row otherwise.
 
-    But for ``bayes_bound``, z is standard normal, up to the skewness that few chains leave, if all is well.
+    Except for ``bayes_bound``, z is standard normal if everything is correct, up to the skewness of few chains.
     """
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)

@@ -63,7 +63,7 @@ def run_study(
     notice : callable, optional
         Takes one line for each worker or block that was lost and whose work is repeated.
     kept : StudyBlocks, optional
-        Where finished blocks are kept, and taken from.
+        Where finished blocks are stored and read.
 
     Raises
     ------

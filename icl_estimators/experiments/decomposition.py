@@ -1,4 +1,4 @@
-"""Bias and variance by a nested design of its own: chains, and many sequences of each."""
+"""Bias and variance by a separate nested design: chains, and many sequences of each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DecompositionMoments(Summary):
 
 
 def decomposition_block(study: Study, chains: range) -> DecompositionMoments:
-    """Draw `chains` with many sequences each, ask every estimator, split its error.
+    """Draw `chains` with many sequences each, ask every estimator, and split its error.
 
     Raises
     ------

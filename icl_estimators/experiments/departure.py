@@ -28,7 +28,7 @@ def last_less_earlier(moments: Moments) -> Moments:
 
 
 def regret_since_least(study: Study, regret: Moments) -> dict[str, Any] | None:
-    """Return the regret at T less the least regret, for run.json.
+    """Return the regret at T minus the least regret, for run.json.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """What each part of the trained model's mechanism does to its smoothing and its regret → interventions.csv.
 
 The intact model and the model with a part replaced predict the same sequences; what is reported is the difference.
-Every `difference` has one sign: what the row is compared with, less the row's own estimate.
+Every `difference` has one sign: what the row is compared with, minus the row's own estimate.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class InterventionMoments(Summary):
     pairs : dict of (intervention, key) to PairedPseudoCountMoments or None
         The intact model's statistics beside the changed one's, by (grouping, value).
     regret, difference : dict of intervention to RatioMoments, or None
-        Of the sum of regret (of the intact model's less the changed one's) over the number of prefixes: overall, and at
-        each number of visits from 0 on. None where the posterior is not exact.
+        Of the sum of regret (of the intact model's minus that of the changed one) over the number of prefixes: overall,
+        and at each number of visits from 0 on. None where the posterior is not exact.
     """
 
     pairs: dict[tuple[str, Key], PairedPseudoCountMoments | None]
@@ -83,8 +83,8 @@ def intervention_targets(study: Study) -> tuple[Estimator, ...]:
         apart = float(np.abs(own - folded).max())
         if apart > max(_FOLDED_AGREES, stated_tolerance(model)):
             raise ContractError(
-                f"{model.name}: its attribute `folded` gives predictions {apart:.2g} apart from its own, so it cannot "
-                "be intervened on: offer the numbers that it acts through, or leave the attribute out"
+                f"{model.name}: its attribute `folded` gives predictions {apart:.2g} apart from its own, so "
+                "interventions on it would be wrong: make them agree, or remove the attribute"
             )
     return models
 
@@ -156,7 +156,7 @@ def intervention_table(study: Study, moments: InterventionMoments) -> Table:
     """Return interventions.csv: by visits (all prefixes together where it is empty) and quantity.
 
     `estimate` is that of the row's own model, intact or changed. `difference`, with its interval, is what that is
-    compared with less the estimate: for `log_pseudo_count` and `regret_nats` the intact model's, and with
+    compared with minus the estimate: for `log_pseudo_count` and `regret_nats` the intact model's, and with
     ``_from_add_one`` the add-one rule's, which is 0, so that `difference` is minus the estimate.
     """
     rows: list[tuple[Cell, ...]] = []

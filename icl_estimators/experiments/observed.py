@@ -95,7 +95,7 @@ def observed_losses(
 
 
 def checked_length(estimator: Estimator, data: ObservedSequences, window: int) -> int:
-    """Return on how many tokens an estimator is held to the contract: the most that it is asked about, up to a limit.
+    """Return on how many tokens an estimator is checked: the most that it is asked about, up to a limit.
 
     The limit is 4,096 tokens, and fewer from about 500 states on, so that the check costs no more than the study.
     """
@@ -103,7 +103,7 @@ def checked_length(estimator: Estimator, data: ObservedSequences, window: int) -
 
 
 def unchecked_line(estimators: Sequence[Estimator], data: ObservedSequences, window: int) -> tuple[str, ...]:
-    """Return a line that says so where an estimator is asked about more tokens than it is checked on; else none."""
+    """Return a line that says so if an estimator is asked about more tokens than it is checked on."""
     longer = [rule for rule in estimators if _asked(rule, data, window) > checked_length(rule, data, window)]
     if not longer:
         return ()

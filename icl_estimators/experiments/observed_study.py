@@ -85,7 +85,7 @@ class ObservedStudy:
         dashes: str = "",
         **options: Unpack[ObservedOptions],
     ) -> Self:
-        """Make the estimators and return the study; they are held to the contract when it runs.
+        """Make the estimators and return the study; they are checked when it runs.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class ObservedStudy:
         warn : callable
             Takes one line for each estimator that is left out, and other warnings.
         dashes : str
-            ``--`` if the options are flags; they are called so in messages.
+            ``--`` if the options are flags; messages then use the flags' names.
         **options
             See :class:`ObservedOptions`.
 
@@ -140,7 +140,7 @@ class ObservedStudy:
         return cls(made, reference, data, concentration, options.get("length", 100), options.get("level", 0.95))
 
     def record(self) -> dict[str, Any]:
-        """Return all that decides the study's numbers, as plain values: the `options` of run.json."""
+        """Return everything that decides the study's numbers, as plain values: the `options` of run.json."""
         data = self.data
         return {
             "data": data.name,

@@ -75,7 +75,7 @@ def observed_tables(
     names = [estimator.name for estimator in estimators]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two estimators are called {name}: name each once")
+            raise InputError(f"two estimators are called {name}: give each once")
     if reference not in names:
         raise InputError(f"the reference {reference} is not among the estimators: {', '.join(names)}")
     rows = observed_rows(estimators, data, window=window)
@@ -139,7 +139,7 @@ class _Group:
 
     @property
     def method(self) -> str:
-        """How the standard error of a difference comes about, for the notes."""
+        """The method of a difference's standard error, for the notes."""
         if self.clustered:
             return Note(Code.CLUSTERED, sequences=len(self.lengths))
         return Note(Code.DIEBOLD_MARIANO, lag=newey_west_lag(len(self.losses)))

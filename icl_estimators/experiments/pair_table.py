@@ -1,4 +1,4 @@
-"""pairs.csv: every two estimators compared on the same draws, and who is tied with the best."""
+"""pairs.csv: all pairs of estimators compared on the same draws, and which are tied with the best."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pair_rows(
         Of the N estimators.
     metric : str
     means : ndarray of float64, shape (N,)
-        The less the better; inf and NaN come last.
+        Smaller is better; inf and NaN come last.
     pairs : PairComparisons
         Of the N means.
     order : sequence of str, optional

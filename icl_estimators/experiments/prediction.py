@@ -1,4 +1,4 @@
-"""Asking an estimator, and naming it and the chain when it fails."""
+"""Ask an estimator for predictions, and name it and the chain if it fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["EstimatorFailure", "ask", "predict"]
 
 
 class EstimatorFailure(ContractError):
-    """An estimator that raised: perhaps out of memory or of luck, so that a block is tried again."""
+    """An estimator that raised an error. This may be temporary (memory), so the block is tried again."""
 
     transient = True
 
@@ -73,12 +73,12 @@ def ask(
     place : callable
         What to call the sequence with a given index, for messages about a prediction.
     where : callable
-        Says of tokens on which the estimator raised what they are.
+        Describes the tokens on which the estimator raised an error.
 
     Returns
     -------
     ndarray of float64, shape (N, T, K)
-        The caller's own.
+        A copy that belongs to the caller.
 
     Raises
     ------

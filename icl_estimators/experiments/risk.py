@@ -35,7 +35,7 @@ _EVERY_VISIT_UP_TO = 20  # beyond, some numbers of visits stand for all: the sum
 
 @dataclass(frozen=True, eq=False)
 class RiskMoments(Summary):
-    """All that a study keeps of some chains.
+    """Everything that a study keeps of some chains.
 
     The coordinates of every summary are context lengths 1 … T and then their mean, unless it says otherwise.
 
@@ -54,11 +54,11 @@ class RiskMoments(Summary):
     smoothing : dict of estimator to SmoothingMoments
         What fits of a pseudo-count by visits need.
     martingale : Moments or None
-        Of realised KL of Bayes less ρ; None where the posterior is not exact.
+        Of realised KL of Bayes minus ρ; None where the posterior is not exact.
     foresight : dict of (estimator, measure) to Moments
-        What shows an estimator that has seen later tokens, single estimators only; empty where the posterior is not
-        exact. `next_token`: the probability it gave to the token that came, less what the posterior expects of that,
-        with mean 0. `kl_nats`, `log_loss_nats`: its loss less that of the Bayes rule, with a mean that is not below 0.
+        What detects an estimator that has seen later tokens, single estimators only; empty where the posterior is not
+        exact. `next_token`: the probability it gave to the observed token, minus its posterior expectation,
+        with mean 0. `kl_nats`, `log_loss_nats`: its loss minus that of the Bayes rule, with a mean that is not below 0.
     """
 
     risk: dict[tuple[str, str], Moments]

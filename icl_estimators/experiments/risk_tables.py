@@ -149,7 +149,7 @@ def interval_rows(
 
 
 def difference_table(study: Study, moments: RiskMoments) -> Table:
-    """Return differences.csv: each estimator less the reference, paired on the same draws.
+    """Return differences.csv: each estimator minus the reference, paired on the same draws.
 
     After the mean over several training runs `<recipe>:recipe`, with runs and chains both as samples.
     """
@@ -188,7 +188,7 @@ def difference_table(study: Study, moments: RiskMoments) -> Table:
 
 
 def _recipe_difference_rows(study: Study, moments: RiskMoments, recipe: str) -> Iterator[tuple[Cell, ...]]:
-    """Yield the rows of `<recipe>:recipe` less the reference."""
+    """Yield the rows of `<recipe>:recipe` minus the reference."""
     names = study.recipes[recipe]
     for metric in METRICS:
         if (recipe, metric) not in moments.differences:

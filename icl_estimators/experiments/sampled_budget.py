@@ -45,7 +45,7 @@ class SampledBudget:
     estimates, se, low, high : dict of str to float
         Nats, of ``regret`` and of each of :data:`PARTS`; the parts sum to the regret. NaN where it is infinite.
     covered : float
-        Share of the prefixes that stand in a cell of two or more at the second step. The drop of that step is the mean
+        Share of the prefixes that are in a cell of two or more at the second step. The drop of that step is the mean
         over these.
     """
 
@@ -201,7 +201,7 @@ class _Drawn:
 
     @cached_property
     def any_order(self) -> Array:
-        """KL(q ‖ mean over orders), less its leading bias, shape (N,)."""
+        """KL(q ‖ mean over orders), minus its leading bias, shape (N,)."""
         return _jackknifed(self._bayes(self.counts), self.predictions)
 
     @cached_property
@@ -251,7 +251,7 @@ def _what(tokens: NDArray[np.int64]) -> str:
 
 
 def _jackknifed(q: Array, predictions: Array) -> Array:
-    """Return KL(q ‖ mean) of each row's predictions, less its leading bias, shape (N,)."""
+    """Return KL(q ‖ mean) of each row's predictions, minus its leading bias, shape (N,)."""
     number = predictions.shape[1]
     total = predictions.sum(axis=1)
     whole = kl_divergence(q, total / number)
@@ -280,7 +280,7 @@ class _Cells:
         return cls(np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1), bayes, predictions)
 
     def values(self, chosen: NDArray[np.bool_]) -> Array:
-        """Return KL(q ‖ mean of the chosen in the cell), less its leading bias, for each; NaN for one that is alone."""
+        """Return KL(q ‖ mean of the chosen in the cell), minus its leading bias, for each; NaN for one alone."""
         cell, q, predictions = self.cell[chosen], self.bayes[chosen], self.predictions[chosen]
         size = np.bincount(cell)[cell].astype(np.float64)
         total = np.stack([np.bincount(cell, column)[cell] for column in predictions.T], axis=1)

@@ -82,7 +82,7 @@ class SmoothingDesign:
 
     def __post_init__(self) -> None:
         if not self.by:
-            raise InputError(f"no grouping is named: choose from {', '.join(GROUPINGS)}")
+            raise InputError(f"no grouping is given: choose from {', '.join(GROUPINGS)}")
         for grouping in self.by:
             if grouping not in GROUPINGS:
                 raise InputError(f"unknown grouping {grouping!r}: choose from {', '.join(GROUPINGS)}")
@@ -91,7 +91,7 @@ class SmoothingDesign:
         for named in (self.by, self.families):
             for name in named:
                 if named.count(name) > 1:
-                    raise InputError(f"{name} is named twice: name each once")
+                    raise InputError(f"{name} is given twice: give each once")
         if self.families and self.families[0] != "add-constant":
             rest = (family for family in self.families if family != "add-constant")
             object.__setattr__(self, "families", ("add-constant", *rest))
@@ -103,7 +103,7 @@ class SmoothingDesign:
         return min(self.study.chains, chains)
 
     def record(self) -> dict[str, Any]:
-        """Return all that decides the study's numbers, as plain values: the `options` of run.json."""
+        """Return everything that decides the study's numbers, as plain values: the `options` of run.json."""
         options = self.study.record()
         for unused in ("reference", "decomposition_chains", "decomposition_sequences"):
             del options[unused]

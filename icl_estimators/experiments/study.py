@@ -1,4 +1,4 @@
-"""What one Monte Carlo study is: everything that decides its numbers, and nothing that does not."""
+"""The design of a Monte Carlo study: everything that decides its numbers, and nothing else."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class StudyOptions(ChainOptions, total=False):
 
 @dataclass(frozen=True)
 class Study:
-    """A study's design. On one kind of CPU and with the same versions, results depend on this alone: not on workers,
-    order or the machine's load.
+    """A study's design. On one kind of CPU and with the same versions, results depend only on this, not on
+    workers, order or the machine's load.
 
     Attributes
     ----------
@@ -82,8 +82,8 @@ class Study:
     chains, sequences_per_chain : int
         R ≥ 2 independent chains with S ≥ 1 sequences each, for risk and differences.
     decomposition_chains, decomposition_sequences : int
-        The nested design of bias and variance, on chains of its own; 0 chains leave it out, else at least 2 chains with
-        2 sequences.
+        The nested design of bias and variance, on separate chains: at least 2 chains with 2 sequences, or 0 chains to
+        omit it.
     length : int
         T ≥ 1 tokens are read.
     source : Source
@@ -129,11 +129,11 @@ class Study:
             raise InputError("decomposition_chains must be 0 (left out) or at least 2")
         if check("decomposition_sequences", 0) < 2 and self.decomposition_chains:
             raise InputError(
-                "decomposition_sequences must be at least 2: bias and variance are told apart by how predictions "
+                "decomposition_sequences must be at least 2: bias and variance are separated by how predictions "
                 "vary within a chain; 64 keeps the share of cells with a single sequence small"
             )
         if not self.estimators:
-            raise InputError("no estimators to compare: name at least one")
+            raise InputError("no estimators to compare: give at least one")
         for estimator in self.estimators:
             if estimator.n_states != self.source.n_states:
                 raise InputError(
@@ -142,7 +142,7 @@ class Study:
         rows = [*self.names, *(f"{recipe}:recipe" for recipe in self.recipes)]
         for name in rows:
             if rows.count(name) > 1:
-                raise InputError(f"two estimators are called {name}: name each once")
+                raise InputError(f"two estimators are called {name}: give each once")
         if self.reference not in self.names:
             raise InputError(f"the reference {self.reference} is not among the estimators: {', '.join(self.names)}")
 
@@ -155,9 +155,9 @@ class Study:
         dashes: str = "",
         **options: Unpack[StudyOptions],
     ) -> Self:
-        """Make the estimators, hold each to the contract once at this T, and return the study.
+        """Make the estimators, check each against the contract once at this T, and return the study.
 
-        Every command and its Python face begin here.
+        All commands and Python functions start here.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Study:
         warn : callable
             Takes one line for each estimator that is left out, and other warnings.
         dashes : str
-            ``--`` if the options are flags; they are called so in messages.
+            ``--`` if the options are flags; messages then use the flags' names.
         **options
             See :class:`StudyOptions`.
 
@@ -186,7 +186,7 @@ class Study:
         """
         unknown = sorted(options.keys() - StudyOptions.__annotations__.keys())
         if unknown:
-            raise TypeError(f"{unknown[0]!r} is no option of a study: choose from {', '.join(sorted(DEFAULTS))}")
+            raise TypeError(f"{unknown[0]!r} is not an option of a study: choose from {', '.join(sorted(DEFAULTS))}")
         given: dict[str, Any] = {**DEFAULTS, **options}
         source = ChainLaw(*(given.pop(name) for name in ("states", "concentration", "start")))
         given["estimators"], given["reference"] = assemble(
@@ -206,15 +206,15 @@ class Study:
         return study
 
     def announce(self) -> None:
-        """Tell the estimators how much the study will ask of them; what they choose by it is part of the record."""
+        """Tell the estimators how much the study will ask of them; their choice of engine is part of the record."""
         expect(self.estimators, self.sequences, self.length)
 
     def sealed(self, shared: object) -> Sealed:
-        """Return what workers are sent of `shared`: only those that have the estimators' very sources take it."""
+        """Return `shared` as it is sent to workers: only workers with the same sources of the estimators accept it."""
         return Sealed(shared, self.estimators)
 
     def record(self) -> dict[str, Any]:
-        """Return all that decides the study's numbers, as plain values: the `options` of run.json."""
+        """Return everything that decides the study's numbers, as plain values: the `options` of run.json."""
         plain: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         by_kernel = [rule.name for rule in self.estimators if engine_of(rule) == "kernel"]
         record: dict[str, Any] = {}
@@ -258,7 +258,7 @@ class Study:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all that has rows: the estimators and, after its training runs, the mean of each recipe."""
+        """Names of everything that has rows: the estimators and, after its training runs, the mean of each recipe."""
         names = [estimator.name for estimator in self.estimators]
         for recipe, runs in self.recipes.items():
             names.insert(names.index(runs[-1]) + 1, recipe)

@@ -1,4 +1,4 @@
-"""Choosing the construction's read-out scale γ on chains of its own."""
+"""Choose the construction's read-out scale γ on separate chains."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LOG_GAMMA_BOUNDS = (np.log(1e-3), np.log(1e3))
 
 
 def gamma_tuner(law: Source, length: int) -> Callable[[bool], float]:
-    """Return what tunes γ to a law and a length: `direct_path` → γ.
+    """Return a function that tunes γ to a law and a length: `direct_path` → γ.
 
-    The seed is always 0, whatever the study's: every command finds the same γ for the same law and length.
+    The seed is always 0, not that of the study, so every command finds the same γ for the same law and length.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ def _tune(law: Source, length: int, direct_path: bool) -> float:
 
 
 def tune_gamma(law: Source, length: int, *, direct_path: bool, seed: int = 0) -> float:
-    """Return the γ of `construction-softmax` with the least risk averaged over context lengths 1 … T.
+    """Return the γ of `construction-softmax` with the smallest risk averaged over context lengths 1 … T.
 
     The risk is the Rao-Blackwell KL, up to a constant the cross-entropy from the Bayes predictive; where that is not
     known exactly, the cross-entropy from the true row. Four significant digits are kept, more
-    than 2,000 sequences pin down: so an estimator's name has all of the number.
+    than 2,000 sequences can determine, so that an estimator's name shows the whole number.
 
     Parameters
     ----------

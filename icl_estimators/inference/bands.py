@@ -39,7 +39,7 @@ class Band:
     critical : float
         The multiple of the standard error; NaN if no coordinate varies.
     n_varying : int
-        Coordinates that the band speaks about together.
+        Coordinates that the band covers simultaneously.
     notes : tuple of str
         Why a limit is NaN.
     """
@@ -86,7 +86,7 @@ def simultaneous_band(moments: Moments, *, level: float = 0.95, draws: int = DRA
     if not moments.full:
         raise InputError("a simultaneous band needs covariances: make the moments with full=True")
     mean, se, notes = moments.mean, moments.standard_error, moment_notes(moments)
-    # Equal values merge to a variance of exactly 0, values that are equal but for rounding do not.
+    # Equal values merge to a variance of exactly 0, values that are equal except for rounding do not.
     with np.errstate(invalid="ignore"):
         varying = np.flatnonzero(np.isfinite(mean) & (se > 4.0 * np.finfo(np.float64).eps * np.abs(mean)))
     critical = np.nan
@@ -124,7 +124,7 @@ def sup_t_quantile(
     Returns
     -------
     float
-        Never below the pointwise nor above the Bonferroni quantile, which bound it whatever the correlation.
+        Between the pointwise and the Bonferroni quantile, which bound it for any correlation.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def largest_t(
         Above 0; ``inf`` for the normal limit.
     draws : int
     seed : int
-        The same seed gives the same draws, whatever the root.
+        The same seed gives the same draws for any root.
 
     Returns
     -------

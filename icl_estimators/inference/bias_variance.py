@@ -36,7 +36,7 @@ class BiasVariance:
     bias_squared, variance, mse : ndarray of float64
         bias_squared + variance = mse to rounding, though each is computed for itself.
     split_weight : ndarray of float64
-        Share of sequences in cells with m ≥ 2: what the other three rest on.
+        Share of sequences in cells with m ≥ 2: the basis of the other three.
     note : str
         Why all values are NaN (S = 1); empty otherwise.
     """

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Which sequence is in which cell, and what each cell weighs; made once for all estimators.
+    """Which sequence is in which cell, and the weight of each cell; made once for all estimators.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class CellTally:
 
     @classmethod
     def worst(cls, tallies: Sequence[CellTally]) -> CellTally:
-        """Return the tally of several estimators in the same cells: `with_zero` is that of the one with most."""
+        """Return the tally of several estimators in the same cells, with the largest `with_zero` among them."""
         zero = np.max([tally.with_zero for tally in tallies], axis=0)
         return cls(tallies[0].used, zero, tallies[0].smallest)
 

@@ -1,4 +1,4 @@
-"""Checks that a study makes of itself: numbers that must agree, as z-scores."""
+"""Checks of a study: numbers that must agree, as z-scores."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedDifferences:
-    """Mean of a − b with what pairing gained, one for each of D coordinates.
+    """Mean of a − b and the gain from pairing, for each of D coordinates.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Streaming moments: what remains of any number of chains, in memory that does not grow with them.
+"""Streaming moments of any number of chains, in memory that does not grow with them.
 
 A *unit* is one row of values, one number per coordinate: a chain, summarised over its sequences. Moments of
 fixed groups of units are merged in chain order, so that the result is the same bits for any number of workers.
@@ -102,7 +102,7 @@ class Moments:
     count : int
         G.
     centre : ndarray of float64, shape (D,)
-        Means; without meaning in a coordinate that holds a value that is not finite (see :attr:`mean`).
+        Means; meaningless in a coordinate with a value that is not finite (see :attr:`mean`).
     scatter : ndarray of float64, shape (D, D) or (D,)
         Sums of products of deviations from the mean: Σ_g (x_g − x̄)(x_g − x̄)ᵀ, or only its diagonal.
     n_infinite, n_undefined : ndarray of int64, shape (D,)

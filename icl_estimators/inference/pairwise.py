@@ -2,8 +2,8 @@
 
 Each pair's difference has its own standard error; the limits are difference ± c·se, with c the quantile of
 max |t| over the pairs under the estimated correlation of the differences, t multivariate Student (Hothorn, Bretz &
-Westfall 2008: the all-pairwise, or Tukey, contrasts). Whoever looks for the best among many, and for those that
-cannot be told from it, may then read any of the pairs.
+Westfall 2008: the all-pairwise, or Tukey, contrasts). So the best of many estimators, and those that cannot be
+distinguished from it, may be read from the pairs.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class PairComparisons:
     p : ndarray of float64, shape (P,)
         The p-value of a difference of 0, adjusted for all pairs; 1 for identical pairs.
     identical : ndarray of bool, shape (P,)
-        Pairs that differ by nothing but rounding.
+        Pairs that differ only by rounding.
     notes : tuple of str
         Why a field is NaN, or that a pair is identical.
     critical : float
@@ -110,7 +110,7 @@ class PairComparisons:
 
 
 def is_rounding(size: ArrayLike, scale: ArrayLike = 1.0) -> NDArray[np.bool_]:
-    """Whether numbers are 0 but for rounding, beside numbers of size `scale` (at least 1: nats are).
+    """Whether numbers are 0 up to rounding, beside numbers of size `scale` (at least 1: nats are).
 
     Examples
     --------
@@ -175,7 +175,7 @@ def compare_pairs(
     level = probability_level(level)
     size = len(means)
     if size < 2 or covariance.shape != (size, size):
-        raise InputError(f"{size} means and a covariance of shape {covariance.shape} make no pairs")
+        raise InputError(f"{size} means and a covariance of shape {covariance.shape} do not give pairs")
     first, second = np.triu_indices(size, 1)
     with np.errstate(invalid="ignore"):
         if difference is None:

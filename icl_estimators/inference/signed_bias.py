@@ -33,7 +33,7 @@ def signed_bias_moments(cells: Cells, predictions: Array) -> RatioMoments:
     Parameters
     ----------
     cells : Cells
-        S = 1 will do: every (sequence, w) counts once, whatever else is in its cell.
+        S = 1 is enough: every (sequence, w) counts once, whatever else is in its cell.
     predictions : ndarray of float64, shape (R, S, T, K) or (R·S, T, K)
 
     Returns

@@ -1,4 +1,4 @@
-"""How much of an estimator's error is the training run's: J runs on the same sequences.
+"""How much of an estimator's error comes from the training run: J runs on the same sequences.
 
 The training run is conditioned on first. In a cell, with p̄_jw and s²_j the mean and the unbiased trace of
 covariance of run j over the m sequences:
@@ -8,8 +8,8 @@ covariance of run j over the m sequences:
   (m − 1)(J − 1): the spread of means over m shared sequences holds that much of the interaction;
 - bias² = mean_j bias²_j − training variance, the squared bias of the recipe.
 
-The three add up to the mean over runs of the mean squared error. The intervals say how far the few runs at hand can
-tell how much training runs differ.
+The three add up to the mean over runs of the mean squared error. The intervals say how
+precisely the available runs measure the variation between training runs.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def training_variance(cells: Cells, predictions: Sequence[Array] | Array) -> Tra
     """
     n_runs = len(predictions)
     if n_runs < 1:
-        raise InputError("no training runs: give the predictions of at least one, better of ten")
+        raise InputError("no training runs: give the predictions of at least one, preferably of ten")
     means, biases, withins = [], [], []
     mse = np.zeros(cells.shape)
     total_deviation = np.zeros((cells.transition.shape[-1], len(cells.index)))
@@ -152,7 +152,7 @@ def squared_bias_intervals(pseudo: Sequence[Moments], average: Moments, *, level
     Parameters
     ----------
     pseudo : sequence of J Moments
-        Of the jackknife's pseudo-values, one a chain, for each training run left out
+        Of the jackknife's pseudo-values, one per chain, for each training run left out
         (:attr:`TrainingVariance.bias_squared_runs`).
     average : Moments
         Of the chains' values, which are the means of their pseudo-values.

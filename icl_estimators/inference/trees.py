@@ -1,7 +1,7 @@
 """Summaries as trees of dataclasses: merged field by field, and stored as plain arrays.
 
 A summary is a dataclass. Its fields are arrays, numbers, strings, None, other summaries, or tuples and dicts of these.
-One rule merges any such tree, and one rule stores it, so that no summary spells either out for itself.
+One rule merges any such tree, and one rule stores it, so that summaries need no code of their own for either.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def to_arrays(tree: Any) -> dict[str, NDArray[Any]]:
     Raises
     ------
     TypeError
-        If the tree holds something that is no array, number, string, None, tuple, dict or dataclass.
+        If the tree holds something that is not an array, number, string, None, tuple, dict or dataclass.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def from_arrays(kind: type[Tree], arrays: Mapping[str, NDArray[Any]]) -> Tree:
     KeyError
         If an array is missing, or a dataclass is not one that `kind` can hold.
     ValueError
-        If the skeleton is no JSON, or fields do not fit the dataclass.
+        If the skeleton is not JSON, or fields do not fit the dataclass.
     """
     kinds: dict[str, type] = {}
     _collect(kind, kinds)

@@ -1,12 +1,12 @@
-"""What an add-α fit needs to know of many predictions: sums by count, one row a chain.
+"""What an add-α fit needs from many predictions: sums by count, one row per chain.
 
 With r_w = (n_vw + α)/(n_v + Kα) the objective of an estimator p̂ over a group of prefixes is
 
     Σ KL(p̂ ‖ r) = Σ Σ_w p̂_w log p̂_w − Σ_c W_c log(c + α) + Σ_n N_n log(n + Kα),
 
 W_c the probability that p̂ puts on states with n_vw = c, and N_n the number of prefixes with n_v = n. So a few
-hundred sums per chain hold all that matters, and their moments over chains (:class:`PseudoCountMoments`) all that
-matters of any number of chains: every score is linear in them.
+hundred sums per chain are sufficient, and their moments over chains (:class:`PseudoCountMoments`) are sufficient for
+any number of chains, because every score is linear in them.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def fitted_values(by: Grouping, length: int, *, every_up_to: int = 100) -> tuple
     Raises
     ------
     InputError
-        If `by` is no grouping, or `length` or `every_up_to` < 1.
+        If `by` is not a grouping, or `length` or `every_up_to` < 1.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class PrefixGroups:
     Raises
     ------
     InputError
-        If the shape is another, `by` is no grouping, or a value lies outside 0 … T.
+        If the shape is another, `by` is not a grouping, or a value lies outside 0 … T.
     """
 
     def __init__(self, counts: NDArray[np.int32], by: Grouping, values: Sequence[int] | None = None) -> None:

@@ -119,7 +119,7 @@ def fit_pseudo_count(
     With ψ_g = dL_g/dθ the score of chain g on θ = log α and A = d²L/dθ², both at θ̂, the standard error of θ̂ is
     √B/A with B = G/(G − 1)·Σ ψ_g² (White 1982, clustered). The interval is the part that holds θ̂ of
     {α: (Σψ_g)² ≤ t²_{G−1}·G/(G − 1)·Σ(ψ_g − ψ̄)²}, which has the right shape where α̂ is skewed or near a boundary.
-    L is no log-likelihood of anything, so a χ² profile of it would mean nothing.
+    L is not a log-likelihood, so a χ² profile of it would be meaningless.
 
     Examples
     --------

@@ -16,7 +16,7 @@ _ROUNDING = 64.0 * np.finfo(np.float64).eps
 
 
 def negligible(value: ArrayLike, magnitude: ArrayLike) -> NDArray[np.bool_]:
-    """Return whether a sum is 0 but for rounding; `magnitude` is the sum of its terms' absolute values.
+    """Return whether a sum is 0 up to rounding; `magnitude` is the sum of its terms' absolute values.
 
     Examples
     --------
@@ -57,12 +57,12 @@ class LinearForms:
         self._size, self._sizes = np.abs(moments.centre), np.abs(moments.scatter)
 
     def total(self, coefficients: Array) -> float:
-        """Return the sum over chains, 0 where it is 0 but for rounding."""
+        """Return the sum over chains, 0 where it is 0 up to rounding."""
         value = float(coefficients @ self._centre)
         return 0.0 if negligible(value, np.abs(coefficients) @ self._size) else value * self.n_chains
 
     def squares(self, coefficients: Array) -> float:
-        """Return Σ of squared deviations from the mean over chains, 0 where it is 0 but for rounding."""
+        """Return Σ of squared deviations from the mean over chains, 0 where it is 0 up to rounding."""
         value = float(coefficients @ self._scatter @ coefficients)
         size = np.abs(coefficients)
         return 0.0 if negligible(value, size @ self._sizes @ size) else max(value, 0.0)

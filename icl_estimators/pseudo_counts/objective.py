@@ -1,4 +1,4 @@
-"""Σ KL(p̂ ‖ add-α) as a function of α alone, and where it is least.
+"""Σ KL(p̂ ‖ add-α) as a function of α alone, and its minimum.
 
     L(α) = I − Σ_c W_c log(c + α) + Σ_n N_n log(n + Kα)
 
@@ -24,7 +24,7 @@ GRID = np.linspace(-18.0, 18.0, 721)
 """θ = log α at which the score's sign is looked at."""
 
 BOUNDARY_TOLERANCE = 1e-12
-"""A boundary wins if the objective there is no greater than the best interior one by more, in nats a prefix."""
+"""A boundary wins if the objective there is no greater than the best interior one by more, in nats per prefix."""
 
 _FURTHEST = -700.0  # e^−700 is still a normal number
 

@@ -1,4 +1,4 @@
-"""How far apart the pseudo-counts of two estimators are on the same prefixes."""
+"""The difference between the pseudo-counts of two estimators on the same prefixes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class PseudoCountDifference:
     ----------
     first, second : PseudoCount
     difference : float
-        log α̂ of the first less log α̂ of the second; NaN with the reason where one of them is no positive number.
+        log α̂ of the first less log α̂ of the second; NaN with the reason where one of them is not a positive number.
     se, low, high : float
         Paired and clustered on chains, t_{G−1}.
     note : str

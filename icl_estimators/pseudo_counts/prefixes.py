@@ -155,7 +155,7 @@ class Prefixes:
             If there are no parts, or they differ in the number of states.
         """
         if len({part.n_states for part in parts}) != 1:
-            raise InputError("prefixes to join must be there, and of the same number of states")
+            raise InputError("give at least one set of prefixes to join, all with the same number of states")
         blocks: list[PrefixBlock] = []
         first = 0
         for part in parts:

@@ -1,4 +1,4 @@
-"""What remains of many predictions for fits of a pseudo-count, in memory that does not grow with the chains."""
+"""Streaming statistics for fits of a pseudo-count, in memory that does not grow with the chains."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def pseudo_count_seeds(runs: Sequence[PseudoCount], pooled: PseudoCount, *, leve
     -----
     Var = s²/J + (standard error of the pooled log α̂ over chains)², with s the standard deviation of log α̂ between
     runs. Chains are drawn once for all runs, so what they share is in the second term and what is each run's own in
-    the first; the interaction is in both, which is on the safe side. Degrees of freedom, and what stands in their
+    the first; the interaction is in both, which is conservative. Degrees of freedom, and what is used in their
     place with few runs, as in :func:`~icl_estimators.inference.intervals.two_way.two_way_intervals`.
 
     Examples

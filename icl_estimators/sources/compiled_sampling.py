@@ -1,9 +1,9 @@
-"""Sampling, compiled: needs numba, and gives the very tokens that numpy gives, several times faster.
+"""Compiled sampling: needs numba, and gives the same tokens as numpy, several times faster.
 
-Tokens come of comparisons alone, u ≥ an edge of the cumulative law. So the loop over time may be compiled as it is;
-and at α = 1, where most of the time goes into inverting the Gamma distribution to the last bit, edges that are known
-to within a margin will do: a sequence in which no uniform comes so near to an edge has its tokens for certain, and
-the others, one in some hundred thousand, are drawn in the exact way.
+Tokens come from comparisons only, u ≥ an edge of the cumulative law. So the loop over time can be compiled directly.
+At α = 1 most of the time is spent on inverting the Gamma distribution to the last bit. There, edges known to within a
+margin are enough: if no uniform of a sequence is that close to an edge, its tokens are certain. The other sequences,
+about one in a hundred thousand, are drawn exactly.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def transition_counts(tokens: NDArray[np.int64], n_states: int) -> NDArray[np.in
 
 
 def occurrence_counts(tokens: NDArray[np.int64], n_states: int) -> NDArray[np.int32]:
-    """Count how often each state stands in each prefix.
+    """Count how often each state occurs in each prefix.
 
     Returns
     -------

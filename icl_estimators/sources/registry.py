@@ -51,6 +51,6 @@ def get_source(spec: str = "dirichlet", **options: Any) -> Source:
     try:
         numbers = {key: float(value) for key, value in zip(own, values, strict=False)}
     except ValueError:
-        raise InputError(f"{spec!r}: what follows {name} must be a number") from None
+        raise InputError(f"{spec!r}: the value after {name} must be a number") from None
     source: Source = factory(**numbers, **{key: value for key, value in options.items() if key in parameters})
     return source

@@ -1,4 +1,4 @@
-"""Uniform re-orderings of a prefix: other orders in which the very same transitions can have happened.
+"""Uniform re-orderings of a prefix: other orders in which the same transitions can have occurred.
 
 A prefix is a trail through the multigraph of its transitions, from its first token to its last. All such trails have
 the same probability under any Markov chain whose first token does not depend on it. A uniform one is drawn as by
@@ -61,7 +61,7 @@ def reorder(tokens: NDArray[np.int64], n_states: int, rng: np.random.Generator) 
     order = np.lexsort((keys, exits), axis=1)
     queue = np.take_along_axis(goals, order, axis=1)
     sizes = np.stack([(exits == state).sum(axis=1) for state in range(n_states)], axis=1)
-    following = np.cumsum(sizes, axis=1) - sizes  # where each state's next exit stands in the queue
+    following = np.cumsum(sizes, axis=1) - sizes  # where each state's next exit is in the queue
     row = np.arange(count)
     out = np.empty_like(given)
     out[:, 0] = given[:, 0]

@@ -1,4 +1,4 @@
-"""Fresh chains and sequences, with the truth beside the tokens."""
+"""Fresh chains and sequences, with the truth and the tokens."""
 
 from __future__ import annotations
 

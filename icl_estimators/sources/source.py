@@ -1,4 +1,4 @@
-"""What a source of sequences is: it draws them, and it says what it knows of their law."""
+"""The protocol of a source of sequences: it draws them, and says what it knows about their law."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Addressable random streams: the same address gives the same uniforms, whatever else is drawn.
+"""Addressable random streams: the same address gives the same uniforms, regardless of other draws.
 
-A study is its seed. Every uniform has an address *(seed, purpose, kind, chain, sequence, position)*; the first
+The seed determines a study. Every uniform has an address *(seed, purpose, kind, chain, sequence, position)*; the first
 three make the key of a counter-based generator (Philox 4x64, Salmon et al. 2011), the next two its
 starting counter. So a chain can be drawn again alone, in any batch and any order, and more chains, more
-sequences per chain or longer sequences keep what was there.
+sequences per chain or longer sequences begin with the same draws.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Stream:
         return self.generator(chain, sequence).random(size).clip(_SMALLEST, None)
 
     def generator(self, chain: int, sequence: int = 0) -> np.random.Generator:
-        """Return a generator that stands at the start of an address (it is moved by the next call)."""
+        """Return a generator at the start of an address (the next call moves it)."""
         # Setting the state is five times cheaper than a new generator. 2^64 counters lie between two
         # sequences, 2^64 sequences between two chains: streams cannot meet.
         self._state["state"]["counter"][:] = (0, sequence, chain, 0)

@@ -1,6 +1,6 @@
-"""Trained weights on disk: a safetensors file, and beside it a JSON sidecar that says what they are.
+"""Trained weights on disk: a safetensors file, and a JSON sidecar that describes them.
 
-Loading reads numbers and text, never code. The sidecar holds the SHA-256 of the weights' file, so that a wrong pair is
+Loading reads numbers and text, never code. The sidecar holds the SHA-256 of the weights' file, so that a mismatch is
 found.
 """
 
@@ -133,7 +133,9 @@ def load_checkpoint(path: str | Path) -> tuple[Transformer, CheckpointInfo]:
     info = read_info(path)
     sidecar = sidecar_path(path)
     if info.sha256 != hashlib.sha256(content).hexdigest():
-        raise InputError(f"{sidecar} describes another file than {path}: their SHA-256 differ; copy both together")
+        raise InputError(
+            f"{sidecar} belongs to another file than {path}: the SHA-256 differs; copy both files together"
+        )
     try:
         config = ModelConfig.from_dict(info.config)
     except InputError as error:
@@ -163,10 +165,8 @@ def read_tensors(path: Path) -> tuple[bytes, dict[str, Tensor]]:
         return content, load(content)
     except (SafetensorError, KeyError, ValueError):
         if content.startswith((b"\x80", b"PK")):  # asked only now: a header's length may look like that too
-            raise InputError(
-                f"{path} is a pickle, whatever its name, and is never loaded: save it as safetensors"
-            ) from None
-        raise InputError(f"{path} is truncated or no safetensors file: copy it again or train again") from None
+            raise InputError(f"{path} is a pickle, which is never loaded: save it as safetensors") from None
+        raise InputError(f"{path} is incomplete or not a safetensors file: copy it again or train again") from None
 
 
 def read_info(path: Path) -> CheckpointInfo:
@@ -187,12 +187,14 @@ def read_info(path: Path) -> CheckpointInfo:
     except ValueError:
         raise InputError(f"{sidecar} is not JSON: copy it again") from None
     if not isinstance(values, dict):
-        raise InputError(f"{sidecar} is no checkpoint's sidecar: it is not an object with the config and the rest")
+        raise InputError(
+            f"{sidecar} is not the sidecar of a checkpoint: it is not an object with the config and the rest"
+        )
     values.setdefault("engine", "torch")  # sidecars from before there was another
-    require_fields(CheckpointInfo, values, f"{sidecar} is no checkpoint's sidecar: it")
+    require_fields(CheckpointInfo, values, f"{sidecar} is not the sidecar of a checkpoint: it")
     for name in ("config", "recipe", "metrics"):
         if not isinstance(values[name], dict):
-            raise InputError(f"{sidecar} is no checkpoint's sidecar: its {name} is not an object")
+            raise InputError(f"{sidecar} is not the sidecar of a checkpoint: its {name} is not an object")
     return CheckpointInfo(**values)
 
 
@@ -201,15 +203,15 @@ def _require_shapes(path: Path, tensors: Mapping[str, Tensor], config: ModelConf
         raise InputError(f"{path} has {len(tensors)} tensors, too few for the {config.n_layers} layers of its sidecar")
     expected = config.parameter_shapes
     for name in sorted(expected.keys() - tensors.keys()):
-        raise InputError(f"{path} lacks the tensor {name} that its sidecar's config calls for")
+        raise InputError(f"{path} lacks the tensor {name} that its sidecar's config needs")
     for name in sorted(tensors.keys() - expected.keys()):
-        raise InputError(f"{path} has a tensor {name} that its sidecar's config has no place for")
+        raise InputError(f"{path} has a tensor {name} that is not in its sidecar's config")
     for name, shape in expected.items():
         tensor = tensors[name]
         if tuple(tensor.shape) != shape:
-            raise InputError(f"{path}: {name} has shape {tuple(tensor.shape)}, and its sidecar calls for {shape}")
+            raise InputError(f"{path}: {name} has shape {tuple(tensor.shape)}, but its sidecar says {shape}")
         if tensor.dtype != torch.float32:
-            raise InputError(f"{path}: {name} is {tensor.dtype}, and weights are torch.float32")
+            raise InputError(f"{path}: {name} is {tensor.dtype}, but weights must be torch.float32")
 
 
 def _require_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -27,7 +27,7 @@ class ModelConfig:
     n_layers, n_heads : int
         Attention layers, and heads in each; `n_heads` divides `d_model`.
     sentinel : bool
-        Whether a token of its own stands before every sequence.
+        Whether a special token precedes every sequence.
     init_std : float
         Standard deviation of the initial embeddings. The other matrices start uniform on ±1/√d, the
         biases at 0.
@@ -59,7 +59,7 @@ class ModelConfig:
         if not isinstance(self.sentinel, bool):
             raise InputError(f"sentinel must be True or False, not {self.sentinel!r}")
         if self.d_model % self.n_heads:
-            raise InputError(f"n_heads must divide d_model = {self.d_model}, and {self.n_heads} does not")
+            raise InputError(f"n_heads must divide d_model = {self.d_model}, but {self.n_heads} does not")
 
     @property
     def n_distances(self) -> int:

@@ -15,7 +15,7 @@ def require_device(device: str) -> torch.device:
     Raises
     ------
     InputError
-        If it is neither "cpu" nor "cuda", or there is no such device here.
+        If it is neither "cpu" nor "cuda", or this machine has no such device.
     """
     try:
         found = torch.device(device)
@@ -24,5 +24,7 @@ def require_device(device: str) -> torch.device:
     if found is None or found.type not in ("cpu", "cuda"):
         raise InputError(f"device must be cpu or cuda, not {device!r}")
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"there is no device {device} here ({torch.cuda.device_count()} CUDA devices found): use cpu")
+        raise InputError(
+            f"there is no device {device} on this machine ({torch.cuda.device_count()} CUDA devices found): use cpu"
+        )
     return found

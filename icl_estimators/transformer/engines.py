@@ -1,7 +1,7 @@
 """What computes a model: the compiled kernel, or torch operations.
 
 Both give the same results except for the last bits of float32. Compiling takes seconds, once on a machine. Whether that
-is worth it depends on the size of the work alone, not on what is compiled already. So the same command gives the same
+is worth it depends only on the size of the work, not on what is compiled already. So the same command gives the same
 bits every time on the same kind of CPU with the same versions.
 """
 

@@ -36,7 +36,7 @@ Kind = TypeVar("Kind", Tensor, NDArray[np.float64])
 class Folded(Generic[Kind]):
     """The numbers through which a two-layer, one-head model acts.
 
-    In every 2K axis the first K entries are the *token* block (which token stands there), the last K the
+    In every 2K axis the first K entries are the *token* block (which token is there), the last K the
     *scratch* block (which token layer 1 read there). Leading axes, one model each, are allowed.
 
     Attributes
@@ -153,7 +153,9 @@ def fold(model: Transformer | Mapping[str, Tensor]) -> Folded[Tensor]:
     sentinel = embedding.shape[-2] != unembedding.shape[-1]
     if (n_layers, n_heads, sentinel) != (2, 1, False):
         shape = f"{n_layers} layer(s), {n_heads} head(s){' and a sentinel' if sentinel else ''}"
-        raise InputError(f"only two layers of one head without a sentinel fold, and this has {shape}: run it plain")
+        raise InputError(
+            f"only a model of two layers with one head and no sentinel can be folded; this has {shape}: run it unfolded"
+        )
     first, second = (
         {name.rpartition(".")[2]: tensor for name, tensor in weights.items() if name.startswith(f"layers.{layer}.")}
         for layer in (0, 1)

@@ -1,8 +1,8 @@
 """The training loss and its gradient with respect to the folded numbers, without keeping a T × T matrix.
 
-A clean cut: folded numbers and tokens in, loss and gradient out. Autograd carries the gradient on to the
-weights. What touches T × T is written out by hand, for a block of sequences at a time on reused memory; the
-rest is left to autograd. With E = exp(scores) unnormalised, Z = Σ_j E_ij, o = x Eᵀ/Z and g the gradient of o,
+Folded numbers and tokens go in, loss and gradient come out. Autograd carries the gradient on to the
+weights. The T × T part is written by hand, for one block of sequences at a time on reused memory; autograd
+does the rest. With E = exp(scores) unnormalised, Z = Σ_j E_ij, o = x Eᵀ/Z and g the gradient of o,
 
     ∂score_ij = E_ij (g_i · x_j − g_i · o_i)/Z_i
 

@@ -19,11 +19,11 @@ from icl_estimators.validation import InputError, positive_int
 __all__ = ["Far", "bias_matrix", "far_distance", "toeplitz"]
 
 Far = Literal["last"] | int | None
-"""Which trained distance stands in for those beyond it: the last, a number, or None for the default."""
+"""Which trained distance replaces those beyond it: the last, a number, or None for the default."""
 
 
 def far_distance(far: Far, n_distances: int) -> int:
-    """Return the distance whose bias stands in for all farther ones, at positions beyond the trained length.
+    """Return the distance whose bias replaces all farther ones, at positions beyond the trained length.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def bias_matrix(bias: Tensor, length: int, above: float, far: Far = None) -> Ten
     length : int
         T, the context to cover.
     above : float
-        What stands where j > i: −inf for scores, 0 for weights.
+        The value where j > i: −inf for scores, 0 for weights.
     far : Far
         The rule for positions i ≥ D, where distances beyond `far` take its bias; has no effect where T ≤ D.
 

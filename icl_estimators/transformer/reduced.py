@@ -1,6 +1,6 @@
 """The folded numbers without one state of each half: the only place that decides which state is left out.
 
-φ = (onehot, M) has two halves that each sum to 1. So one state of each half is 1 less the others, and products with φ
+φ = (onehot, M) has two halves that each sum to 1. So one state of each half is 1 minus the others, and products with φ
 are products with fewer rows: φ = Rᵀ x̃ with x = (onehot, M) without that state, m = 2(K − 1) rows, x̃ = (x, 1), and a
 constant matrix R of shape (2K − 1, 2K).
 
@@ -83,7 +83,7 @@ def reduce(folded: Folded[Kind], state: int = LEAVES_OUT) -> Reduced[Kind]:
 
 
 def reduction(n_states: int, state: int, *, like: Kind) -> Kind:
-    """Return R of the type of `like`: the kept states of either half less the one left out, and the constant."""
+    """Return R of the type of `like`: the kept states of either half minus the one left out, and the constant."""
     if isinstance(like, Tensor):
         return _tensor(n_states, state, like.dtype, like.device)
     return _array(n_states, state)
@@ -115,7 +115,7 @@ def layer_two_is_safe(folded: Folded[Kind], state: int = LEAVES_OUT) -> Any:
 
 
 def _spread(folded: Folded[Kind], field: Kind) -> Any:
-    """Return the largest number of a field less the smallest, for each model."""
+    """Return the largest number of a field minus the smallest, for each model."""
     flat: Any = field.reshape(*folded.G.shape[:-2], -1)
     if isinstance(flat, Tensor):
         return flat.detach().amax(dim=-1) - flat.detach().amin(dim=-1)

@@ -119,15 +119,15 @@ def test_a_block_of_another_study_is_never_merged(tmp_path: Path) -> None:
 def test_blocks_without_a_record_are_not_thrown_away_unasked(tmp_path: Path) -> None:
     StudyBlocks(tmp_path, {"seed": 0}).design("risk", DecompositionMoments).save(range(50), part(1.0))
     (tmp_path / "blocks" / "study.json").unlink()
-    with pytest.raises(InputError, match="not readable: begin anew with --force"):
+    with pytest.raises(InputError, match="not readable: start again with --force"):
         StudyBlocks(tmp_path, {"seed": 0}, resume=True)
-    with pytest.raises(InputError, match="go on with --resume"):
+    with pytest.raises(InputError, match="continue with --resume"):
         StudyBlocks(tmp_path, {"seed": 0})
 
 
 def test_blocks_of_a_stopped_run_are_not_thrown_away_unasked(tmp_path: Path) -> None:
     StudyBlocks(tmp_path, {"seed": 0}).design("risk", DecompositionMoments).save(range(50), part(1.0))
-    with pytest.raises(InputError, match="go on with --resume, or begin anew with --force"):
+    with pytest.raises(InputError, match="continue with --resume, or start again with --force"):
         StudyBlocks(tmp_path, {"seed": 0})
     StudyBlocks(tmp_path, {"seed": 0}, force=True)
     assert not list((tmp_path / "blocks").glob("*/*.npz"))
@@ -136,7 +136,7 @@ def test_blocks_of_a_stopped_run_are_not_thrown_away_unasked(tmp_path: Path) -> 
 def test_an_unreadable_record_is_said(tmp_path: Path) -> None:
     StudyBlocks(tmp_path, {"seed": 0}).design("risk", DecompositionMoments).save(range(50), part(1.0))
     (tmp_path / "blocks" / "study.json").write_text("{")
-    with pytest.raises(InputError, match="not readable: begin anew with --force"):
+    with pytest.raises(InputError, match="not readable: start again with --force"):
         StudyBlocks(tmp_path, {"seed": 0}, resume=True)
 
 

@@ -87,7 +87,7 @@ def test_versions_must_agree(local: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     here = environment(torch=False)
     there = {**here, "versions": {**here["versions"], "numpy": "1.0"}}
     monkeypatch.setattr(module, "environment", lambda torch: there)
-    with pytest.raises(InputError, match=r"has numpy \d.*, here it is 1\.0: install the same"):
+    with pytest.raises(InputError, match=r"has numpy \d.*, but this machine has 1\.0: install the same"):
         Cluster(None, local.scheduler_address)
 
 
@@ -105,13 +105,13 @@ def test_workers_with_another_cpu_are_named(local: Any, monkeypatch: pytest.Monk
 
 def test_a_scheduler_that_does_not_answer_is_one_line_within_ten_seconds() -> None:
     began = time.monotonic()
-    with pytest.raises(InputError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+    with pytest.raises(InputError, match=r"there is no answer from a dask scheduler at tcp://127\.0\.0\.1:1 "):
         Cluster(None, "tcp://127.0.0.1:1")
     assert time.monotonic() - began < 10
 
 
 def test_an_address_that_is_none_is_one_line() -> None:
-    with pytest.raises(InputError, match="no dask scheduler answers at nonsense"):
+    with pytest.raises(InputError, match="there is no answer from a dask scheduler at nonsense"):
         Cluster(None, "nonsense")
 
 

@@ -49,7 +49,7 @@ def always_fails(shared: object, task: int) -> int:
 def bad_input(shared: Path, task: int) -> int:
     with shared.open("a") as file:
         file.write(f"{task}\n")
-    raise InputError("mend this")
+    raise InputError("fix this")
 
 
 def dies(shared: tuple[Path, int], task: int) -> int:
@@ -133,7 +133,7 @@ def test_three_failures_end_the_run_and_keep_what_was_finished() -> None:
 
 def test_input_that_will_not_mend_itself_is_not_tried_again(tmp_path: Path) -> None:
     record = tmp_path / "calls"
-    with pytest.raises(InputError, match="mend this"):
+    with pytest.raises(InputError, match="fix this"):
         list(in_order(bad_input, InProcess(record), range(5)))
     assert record.read_text() == "0\n"
 
@@ -270,7 +270,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert done.stderr.count("Traceback") == 1
-    assert "NestedWorkers: a worker process was asked to start workers of its own: put the call under" in done.stderr
+    assert "NestedWorkers: a worker process tried to start workers of its own: put the call under" in done.stderr
 
 
 def workers_of(session: int) -> list[str]:

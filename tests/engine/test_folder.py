@@ -70,7 +70,7 @@ def test_force_overwrites_and_removes_what_the_new_study_does_not_have(tmp_path:
 )
 def test_a_record_that_cannot_be_read_is_another_study(tmp_path: Path, record: str) -> None:
     (tmp_path / "run.json").write_bytes(record.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match=r"holds a run\.json that is no record of a study: .* --force"):
+    with pytest.raises(InputError, match=r"holds a run\.json that is not the record of a study: .* --force"):
         check_folder(tmp_path, RUN)
     check_folder(tmp_path, RUN, force=True)
 
@@ -93,7 +93,7 @@ def test_other_peoples_files_are_no_obstacle(tmp_path: Path) -> None:
 @pytest.mark.parametrize("force", [False, True])
 def test_a_folder_where_a_file_is_to_be_written_is_found_before(tmp_path: Path, name: str, force: bool) -> None:
     (tmp_path / name).mkdir()
-    with pytest.raises(InputError, match=f"{name} is a folder, where a file is to be written"):
+    with pytest.raises(InputError, match=f"{name} is a folder, but a file must be written there"):
         check_folder(tmp_path, RUN, force=force)
 
 

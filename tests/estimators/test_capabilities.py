@@ -245,7 +245,7 @@ def test_own_expect_is_told_the_size_of_the_study() -> None:
         compare([rule, "add-one"], decomposition_chains=0, **QUICK)
 
 
-@pytest.mark.filterwarnings("ignore:mine. predictions are held")
+@pytest.mark.filterwarnings("ignore:mine. its predictions are checked")
 def test_own_tolerance_is_recorded() -> None:
     rule = with_attribute("tolerance", np.float32(0.01))
     result = compare([rule, "add-one"], decomposition_chains=0, **QUICK)

@@ -105,7 +105,7 @@ def test_an_object_without_a_file_is_unknown_and_never_the_same() -> None:
     finally:
         del sys.modules["nowhere_of_mine"]
     assert identity["sources"] == {"mine": {"nowhere_of_mine": None}}
-    unknown = "the source of mine (module nowhere_of_mine) is not known, so that nothing shows that it is the same"
+    unknown = "the source of mine (module nowhere_of_mine) is not known, so nothing shows that it is the same"
     assert differences(identity, identity)[0] == unknown
 
 
@@ -187,5 +187,5 @@ def test_a_worker_with_another_source_refuses(modules: Callable[[str], ModuleTyp
     package = pickle.dumps(Sealed((rule, 7), [rule]))
     assert pickle.loads(package)[1] == 7
     (tmp_path / "class_of_mine.py").write_text(MODULES["class_of_mine"] + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"the source of mine \(module class_of_mine\) is another in a worker"):
+    with pytest.raises(InputError, match=r"the source of mine \(module class_of_mine\) in a worker differs"):
         pickle.loads(package)

@@ -92,8 +92,8 @@ def test_specs_are_parsed(text: str, head: str, value: object, options: dict) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"an empty estimator name in '': choose from transformer, construction, "),
-        (":0.5", r"an empty estimator name in ':0.5'"),
+        ("", r"empty estimator name in '': choose from transformer, construction, "),
+        (":0.5", r"empty estimator name in ':0.5'"),
         ("add-constant:", r"'add-constant:' has an empty part after a colon: write add-constant:0\.5"),
         ("add-one::", r"'add-one::' has an empty part after a colon: write add-one"),
         (
@@ -119,9 +119,9 @@ def test_lists_of_specs_are_split() -> None:
         "add-constant:0.5",
         "pkg.mod:Rule:a=1",
     ]
-    with pytest.raises(InputError, match="no estimator is named: choose from transformer, construction"):
+    with pytest.raises(InputError, match="no estimator is given: choose from transformer, construction"):
         split_specs(" , ")
-    with pytest.raises(InputError, match="bigram is named twice: name each estimator once"):
+    with pytest.raises(InputError, match="bigram is given twice: give each estimator once"):
         split_specs("bigram,add-one, bigram")
 
 
@@ -214,22 +214,22 @@ def test_your_own_class_or_factory_takes_options() -> None:
         (
             "reader.rules:number",
             ContractError,
-            r"reader\.rules:number is neither an estimator nor something that makes",
+            r"reader\.rules:number is neither an estimator nor a class or function that makes",
         ),
-        ("reader.rules:Nameless", ContractError, r"lacks one of name, n_states, predict_proba"),
+        ("reader.rules:Nameless", ContractError, r"lacks name, n_states or predict_proba"),
         ("reader.rules:Constant:power=2", InputError, r"unknown option 'power' \(options: weight, shift\)"),
         ("reader.rules:anything:n_states=2", InputError, r"unknown option 'n_states'"),
         ("reader.rules:anything:power=2", InputError, r"calling it failed: TypeError: .*'power'"),
         ("reader.rules:needs", InputError, r"needs a value for power: write reader\.rules:needs:power=…"),
         ("reader.rules:positional", InputError, r"calling it failed: TypeError: "),
         ("reader.rules:refuses", InputError, r"reader\.rules:refuses: calling it failed: ValueError: not for 3"),
-        ("reader.rules:made:weight=1", InputError, r"the object is made already and takes no options"),
+        ("reader.rules:made:weight=1", InputError, r"the object already exists and takes no options"),
         ("reader.rules:made:2", InputError, r"'reader\.rules:made:2' has a second value '2'"),
         ("reader.broken:rule", InputError, r"importing reader\.broken failed: ZeroDivisionError: division by zero"),
         ("reader.needy:rule", InputError, r"importing reader\.needy failed: No module named 'reade'"),
         ("numpy:array", InputError, r"numpy:array"),
-        ("os:getcwd", ContractError, r"os:getcwd: .* lacks one of name, n_states, predict_proba"),
-        ("os:sep", ContractError, r"os:sep is neither an estimator nor something that makes one"),
+        ("os:getcwd", ContractError, r"os:getcwd: .* lacks name, n_states or predict_proba"),
+        ("os:sep", ContractError, r"os:sep is neither an estimator nor a class or function that makes one"),
         ("json:dumps", InputError, r"json:dumps needs a value for obj: write json:dumps:obj=…"),
         (".relative:rule", InputError, r"importing \.relative failed: TypeError"),
     ],
@@ -261,7 +261,7 @@ def test_one_that_was_named_must_work() -> None:
 
 
 def test_two_rows_of_one_name_are_an_error() -> None:
-    with pytest.raises(InputError, match=r"two estimators are called add-constant:0\.5: name each once"):
+    with pytest.raises(InputError, match=r"two estimators are called add-constant:0\.5: give each once"):
         get_all(["add-constant:0.5", "add-constant:constant=0.50"], n_states=2, warn=pytest.fail)
     close = get_all(["add-constant:0.1234567", "add-constant:0.1234568"], n_states=2, warn=pytest.fail)
     assert len({rule.name for rule in close}) == 2

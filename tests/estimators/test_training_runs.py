@@ -51,14 +51,14 @@ def test_runs_with_seeds_and_weights_of_their_own_are_pooled_without_a_word() ->
 def test_a_copy_is_not_counted_again() -> None:
     names, (line,) = pooled(a=ONE, b=ONE)
     assert names == []
-    assert line.startswith("m: b has the same weights as a (SHA-256 aa…), so it is no second training run")
+    assert line.startswith("m: b has the same weights as a (SHA-256 aa…), so it is not a second training run")
     assert pooled(a=ONE, b=replace(ONE, seed=9), c=TWO)[0] == ["a", "c"]  # whatever its sidecar says of the seed
 
 
 def test_a_second_result_of_the_same_seed_is_not_counted() -> None:
     names, (line,) = pooled(a=ONE, b=replace(ONE, sha256="other"), c=TWO)
     assert names == ["a", "c"]
-    assert line.startswith("m: b has the same seed, 0, as a, so it is no second training run")
+    assert line.startswith("m: b has the same seed, 0, as a, so it is not a second training run")
 
 
 def test_snapshots_of_one_run_are_not_pooled() -> None:

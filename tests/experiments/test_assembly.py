@@ -53,17 +53,17 @@ def test_a_reference_that_could_be_several_rules_is_refused(monkeypatch: pytest.
         rules, name = assemble([Own()], reference="transformer", **OPTIONS)
         assert ([rule.name for rule in rules], name) == (["own", "m:a", "m:b"], "m")
     else:
-        with pytest.raises(InputError, match="transformer could be each of m:a, m:b, which are not pooled: name one"):
+        with pytest.raises(InputError, match="transformer could be any of m:a, m:b, which are not pooled: name one"):
             assemble([Own()], reference="transformer", pooled=False, **OPTIONS)
 
 
 @pytest.mark.parametrize(
     ("estimators", "options", "message"),
     [
-        ([], {}, "no estimators to compare: name at least one"),
-        ("", {}, "no estimator is named"),
+        ([], {}, "no estimators to compare: give at least one"),
+        ("", {}, "no estimator is given"),
         ("bigrm", {}, "unknown estimator 'bigrm'"),
-        (["bigram", "bigram"], {}, "two estimators are called bigram: name each once"),
+        (["bigram", "bigram"], {}, "two estimators are called bigram: give each once"),
         ("transformer", {"checkpoints": "absent.safetensors"}, "no such checkpoint: absent.safetensors"),
         ("bigram", {"checkpoints": shipped_checkpoint(3)}, r"^checkpoints are for transformer, which is not among"),
         (
@@ -82,7 +82,7 @@ def test_what_cannot_be_used_is_refused(estimators: Any, options: dict[str, Any]
 def test_a_checkpoint_is_used_by_a_reference_that_is_a_spec() -> None:
     shipped = shipped_checkpoint(3)
     assert assemble("bigram", reference="transformer", checkpoints=shipped, **OPTIONS)[1] == "transformer"
-    with pytest.raises(InputError, match="checkpoints are for transformer"):  # the object is made already
+    with pytest.raises(InputError, match="checkpoints are for transformer"):  # the object already exists
         assemble([get("transformer")], reference="transformer", checkpoints=shipped, **OPTIONS)
 
 

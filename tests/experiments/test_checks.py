@@ -118,7 +118,7 @@ def checked(rule: object, chains: int = 300, length: int = 12) -> pd.DataFrame:
     return check_table(design, risk_block(design, range(chains)), None, {}).frame()
 
 
-def test_a_log_loss_below_that_of_the_bayes_rule_is_said_aloud() -> None:
+def test_a_log_loss_below_that_of_the_bayes_rule_is_reported() -> None:
     table = checked(Foreseeing(0.05, after=5, spec="add-one"))
     rows = table[(table.estimator == "foreseeing") & (table.check == "bayes_bound:log_loss_nats")]
     rows = rows.set_index("context_length")

@@ -242,7 +242,7 @@ def test_a_byte_copy_is_no_second_training_run(tmp_path: Path) -> None:
         found = compare(["transformer", "add-one"], checkpoints=[SHIPPED[0], copy], **QUICK)
     assert list(found.risk.estimator.unique()) == ["transformer:k3-seed0", "transformer:copy", "add-one"]
     assert found.run["options"]["recipes"] == {}
-    ambiguous = "the reference transformer could be each of transformer:k3-seed0, trans"
+    ambiguous = "the reference transformer could be any of transformer:k3-seed0, trans"
     with pytest.warns(UserWarning, match="same weights"), pytest.raises(InputError, match=ambiguous):
         compare(["add-one"], checkpoints=[SHIPPED[0], copy], reference="transformer", **QUICK)
     # Beside two runs, it has rows of its own, and the mean is that of the two.
@@ -283,12 +283,12 @@ def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
     ("estimators", "options", "complaint"),
     [
         ([], {}, "no estimators to compare"),
-        ("", {}, "no estimator is named"),
+        ("", {}, "no estimator is given"),
         (["bigrm"], {}, r"unknown estimator 'bigrm' \(did you mean bigram\?\)"),
         (["bigram", "bigram"], {}, "two estimators are called bigram"),
         ([Flat(), Flat()], {}, "two estimators are called mine"),
         (["bigram"], {"reference": "nobody"}, "unknown estimator 'nobody'"),
-        (["bigram"], {"reference": ""}, "an empty estimator name"),
+        (["bigram"], {"reference": ""}, "empty estimator name"),
         (["bigram"], {"states": 1}, "n_states must be an integer of at least 2, not 1"),
         (["bigram"], {"concentration": 0.0}, "concentration must be a finite number above 0"),
         (["bigram"], {"start": "middle"}, "start must be one of uniform, stationary, not 'middle'"),
@@ -432,9 +432,9 @@ def test_a_stated_tolerance_is_recorded_and_said() -> None:
     half.tolerance = 0.01
     said: list[str] = []
     Study.build([half], length=5, warn=said.append)
-    line = "half: predictions are held to themselves within 0.01 only, the tolerance that it states (float32: 1e-06)"
+    line = "half: its predictions are checked to 0.01 only, the tolerance that it states (float32: 1e-06)"
     assert said == [line]
-    with pytest.warns(UserWarning, match="held to themselves within"):
+    with pytest.warns(UserWarning, match="predictions are checked to"):
         found = compare([half], **QUICK)
     assert found.run["options"]["tolerances"] == {"half": 0.01}
     assert line in found.summary()

@@ -218,7 +218,7 @@ def test_the_summary_rests_on_pairs() -> None:
 @pytest.mark.parametrize(
     ("rules", "options", "message"),
     [
-        (["add-one", "add-one"], {}, "two estimators are called add-one: name each once"),
+        (["add-one", "add-one"], {}, "two estimators are called add-one: give each once"),
         (["unigram"], {}, "the reference add-one is not among the estimators: unigram"),
         (["add-one"], {"level": 1.5}, "level"),
     ],

@@ -274,11 +274,11 @@ def test_halves_are_those_of_the_study_wherever_blocks_are_cut():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": []}, "no grouping is named"),
+        ({"by": []}, "no grouping is given"),
         ({"by": ["length"]}, "unknown grouping 'length'"),
-        ({"by": ["visits", "visits"]}, "visits is named twice"),
+        ({"by": ["visits", "visits"]}, "visits is given twice"),
         ({"families": ["lidstone"]}, "unknown family 'lidstone'"),
-        ({"families": ["affine", "affine"]}, "affine is named twice"),
+        ({"families": ["affine", "affine"]}, "affine is given twice"),
         ({"chains": 1}, "chains must be at least 2"),
         ({"jobs": 0}, "jobs"),
     ],

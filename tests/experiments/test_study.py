@@ -103,7 +103,7 @@ def test_every_field_of_a_study_is_in_its_record() -> None:
 
 
 def test_an_option_that_no_study_has_is_refused_at_once() -> None:
-    with pytest.raises(TypeError, match="'chian' is no option of a study: choose from chains, checkpoints, "):
+    with pytest.raises(TypeError, match="'chian' is not an option of a study: choose from chains, checkpoints, "):
         Study.build("nobody", warn=print, chian=3)  # type: ignore[call-arg]
 
 

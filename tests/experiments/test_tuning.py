@@ -110,7 +110,7 @@ def test_the_default_list_is_tuned_where_chains_have_a_law_and_says_its_numbers_
 
 
 def test_without_a_law_there_is_nothing_to_tune_to() -> None:
-    with pytest.raises(InputError, match="construction-softmax:tuned needs a law of chains and a length to tune γ to"):
+    with pytest.raises(InputError, match="construction-softmax:tuned needs chains and a length to tune γ on"):
         get("construction-softmax:tuned")
     with pytest.raises(InputError, match="unknown option 'tune'"):
         get("construction-softmax:tune=3")

@@ -132,8 +132,8 @@ def test_the_intervals_hold_for_all_pairs_at_once() -> None:
     [
         (lambda: PairwiseMoments.of([[1.0], [2.0]]), "N at least 2"),
         (lambda: PairwiseMoments.of(VALUES).merge(PairwiseMoments.of(VALUES[:, :2])), "cannot be merged"),
-        (lambda: compare_pairs(np.zeros(2), np.eye(3), degrees_of_freedom=3.0), "make no pairs"),
-        (lambda: compare_pairs(np.zeros(1), np.eye(1), degrees_of_freedom=3.0), "make no pairs"),
+        (lambda: compare_pairs(np.zeros(2), np.eye(3), degrees_of_freedom=3.0), "do not give pairs"),
+        (lambda: compare_pairs(np.zeros(1), np.eye(1), degrees_of_freedom=3.0), "do not give pairs"),
         (lambda: pairs_of_moments(PairwiseMoments.of(VALUES), level=1.0), "level"),
     ],
 )

@@ -23,7 +23,7 @@ def test_the_default_is_the_dirichlet_source() -> None:
         ("dirichle", "unknown source 'dirichle': choose from dirichlet"),
         ("", "unknown source ''"),
         ("dirichlet:2", "dirichlet takes 0 values after its name, not 1"),
-        ("with-value:x", "what follows with-value must be a number"),
+        ("with-value:x", "the value after with-value must be a number"),
     ],
 )
 def test_a_bad_spec_is_refused(spec: str, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:

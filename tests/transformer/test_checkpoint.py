@@ -104,12 +104,12 @@ def test_a_folder(tmp_path):
 @pytest.mark.parametrize("keep", [0, 5, 100, -1])
 def test_truncated(path, keep):
     path.write_bytes(path.read_bytes()[:keep])
-    refused(path, "truncated or no safetensors file")
+    refused(path, "incomplete or not a safetensors file")
 
 
 def test_not_safetensors(path):
     path.write_text("just some text that is long enough", encoding="utf-8")
-    refused(path, "truncated or no safetensors file")
+    refused(path, "incomplete or not a safetensors file")
 
 
 class Bomb:
@@ -150,7 +150,7 @@ def test_extra_tensor(path):
 
 def test_wrong_shape(path):
     replace_tensors(path, {**load_file(path), "embedding": torch.zeros(4, 4)})
-    refused(path, r"embedding has shape \(4, 4\), and its sidecar calls for \(3, 4\)")
+    refused(path, r"embedding has shape \(4, 4\), but its sidecar says \(3, 4\)")
 
 
 def test_wrong_type(path):
@@ -199,9 +199,9 @@ def test_sidecar_that_cannot_be_read(path):
 
 def test_sidecar_with_other_fields(path):
     rewrite_sidecar(path, colour="red")
-    refused(path, "sidecar: it has an unknown field 'colour'")
+    refused(path, "sidecar of a checkpoint: it has an unknown field 'colour'")
     path.with_suffix(".json").write_text("[1, 2]", encoding="utf-8")
-    refused(path, "is no checkpoint's sidecar")
+    refused(path, "is not the sidecar of a checkpoint")
 
 
 def test_sidecar_of_another_file(path):
@@ -211,7 +211,7 @@ def test_sidecar_of_another_file(path):
 
 def test_sidecar_with_another_config(path):
     rewrite_sidecar(path, config=ModelConfig(n_states=4, length=6, d_model=4).to_dict())
-    refused(path, r"embedding has shape \(3, 4\), and its sidecar calls for \(4, 4\)")
+    refused(path, r"embedding has shape \(3, 4\), but its sidecar says \(4, 4\)")
 
 
 def test_sidecar_with_more_layers(path):

@@ -48,7 +48,7 @@ def test_frozen():
         ({"length": 0}, "length must be an integer of at least 1"),
         ({"d_model": 2.5}, "d_model must be an integer"),
         ({"n_layers": 0}, "n_layers"),
-        ({"n_heads": 5}, "n_heads must divide d_model = 64, and 5 does not"),
+        ({"n_heads": 5}, "n_heads must divide d_model = 64, but 5 does not"),
         ({"init_std": 0.0}, "init_std must be a finite number above 0"),
         ({"sentinel": 1}, "sentinel must be True or False"),
     ],

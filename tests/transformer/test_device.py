@@ -11,5 +11,5 @@ def test_device_that_is_absent():
     with pytest.raises(InputError, match="device must be cpu or cuda, not 'meta'"):
         require_device("meta")
     absent = f"cuda:{torch.cuda.device_count()}"
-    with pytest.raises(InputError, match=f"there is no device {absent} here"):
+    with pytest.raises(InputError, match=f"there is no device {absent} on this machine"):
         require_device(absent)

@@ -103,7 +103,7 @@ def test_key_effect_is_what_centring_the_columns_would_lose(tokens_of):
 
 @pytest.mark.parametrize("changed", [{"n_layers": 1}, {"n_layers": 3}, {"n_heads": 2}, {"sentinel": True}])
 def test_other_models_do_not_fold(changed):
-    with pytest.raises(InputError, match="run it plain"):
+    with pytest.raises(InputError, match="run it unfolded"):
         fold(Transformer(ModelConfig(length=5, **changed)))
 
 

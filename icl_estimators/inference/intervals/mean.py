@@ -35,7 +35,7 @@ class Intervals:
     count : int
         G, chains behind the estimate.
     notes : tuple of str
-        Why a field is NaN or an estimate infinite, and what else a reader must know; empty where all is plain.
+        Why a field is NaN or an estimate infinite, and anything else a reader must know; otherwise empty.
     """
 
     estimate: Array
@@ -160,5 +160,5 @@ def required_chains(moments: Moments, target_se: float) -> Array:
     """
     target = positive_real(target_se, "target_se")
     needed = moments.variance / target**2
-    # A quotient that is whole but for rounding must not be pushed to the next chain.
+    # A quotient that is whole except for rounding must not be pushed to the next chain.
     return np.maximum(np.ceil(needed * (1.0 - 1e-12)), 2.0)

@@ -49,7 +49,7 @@ def wilson_limits(proportion: ArrayLike, n: ArrayLike, *, level: float = 0.95) -
     p, n = np.asarray(proportion, dtype=np.float64), np.asarray(n, dtype=np.float64)
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     margin = np.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    # Exact at the ends, where centre and margin agree but for rounding.
+    # Exact at the ends, where centre and margin agree except for rounding.
     low = np.where(p <= 0, 0.0, np.maximum(centre - margin, 0.0))
     high = np.where(p >= 1, 1.0, np.minimum(centre + margin, 1.0))
     return np.where(np.isnan(p), np.nan, low), np.where(np.isnan(p), np.nan, high)

@@ -1,7 +1,7 @@
-"""Intervals that speak for a training recipe: training runs and chains are both samples.
+"""Intervals for a training recipe: training runs and chains are both samples.
 
 The mean over J training runs has an interval conditional on them, over chains alone
-(:func:`icl_estimators.inference.intervals.mean_intervals` of the runs' average). The one here lets both vary.
+(:func:`icl_estimators.inference.intervals.mean_intervals` of the runs' average). This module lets both vary.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def two_way_intervals(
     Returns
     -------
     Intervals
-        `estimate` is the mean over runs and chains; the notes say what the interval rests on. With one
+        `estimate` is the mean over runs and chains; the notes say what the interval is based on. With one
         run NaN with the reason.
 
     Raises

@@ -1,4 +1,4 @@
-"""Which family of smoothing rules describes an estimator best: parameters with intervals, and what is left over."""
+"""Which family of smoothing rules describes an estimator best: parameters with intervals, and the remaining KL."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = ["Estimate", "FamilyFit", "ParameterFit", "fit_families"]
 Array = NDArray[np.float64]
 
 _SINGULAR = 1e-9
-_FLAT = 1e-9  # nats a prefix: curvature below which a parameter makes no difference
-_ROUNDING = 1e-14  # nats a prefix
-_SAME_AS_UNIFORM = 1e-12  # nats a prefix
+_FLAT = 1e-9  # nats per prefix: curvature below which a parameter makes no difference
+_ROUNDING = 1e-14  # nats per prefix
+_SAME_AS_UNIFORM = 1e-12  # nats per prefix
 _START_CHAINS = 50
 
 
@@ -90,7 +90,7 @@ class FamilyFit:
     heldout : Estimate
         The same over the second half of the chains, with parameters fitted to the first.
     heldout_gain : Estimate
-        Held-out residual of the first family less that of this one, paired: above 0, this one is better. Standard error
+        Held-out residual of the first family minus that of this one, paired: above 0 this one is better. Standard error
         and interval are conditional on the two rules that the first half gave; they do not hold that fit's own error.
     explained : Estimate
         1 − Σ KL(p̂ ‖ rule) / Σ KL(p̂ ‖ uniform).
@@ -253,7 +253,7 @@ def _chain_kl(family: Family, values: Array, prefixes: Prefixes) -> Array:
 
 
 def _without_rounding(kl: Array, prefixes: Prefixes) -> Array:
-    """Return each chain's Σ KL, 0 where it is 0 but for rounding."""
+    """Return each chain's Σ KL, 0 where it is 0 up to rounding."""
     return np.where(kl <= _ROUNDING * prefixes.number, 0.0, kl)
 
 

@@ -31,11 +31,11 @@ __all__ = ["ProfileScore", "Range", "score_interval"]
 Array = NDArray[np.float64]
 
 _BEYOND = 25.0  # how far the logarithms of the other parameters may go while one is held
-_FLAT = 1e-11  # nats a prefix: curvature, on a relative scale, below which a parameter makes no difference
+_FLAT = 1e-11  # nats per prefix: curvature, on a relative scale, below which a parameter makes no difference
 _PROFILED = 1e-3  # relative step of the others that is left to the efficient score, whose error is its square
 _PROFILED_MERGED = 1e-7  # the same where a pass over merged prefixes costs little
-_ROUNDING = 1e-13  # nats a prefix
-_NOTHING_LEFT = 1e-12  # nats a prefix that a step of the others is to gain
+_ROUNDING = 1e-13  # nats per prefix
+_NOTHING_LEFT = 1e-12  # nats per prefix that a step of the others is to gain
 _MOST_STEPS = 60
 _MOST_WALKED = 60
 _MOST_SECANTS = 6

@@ -1,4 +1,4 @@
-"""Σ KL(p̂ ‖ rule) of a family, with derivatives, and its least value."""
+"""Σ KL(p̂ ‖ rule) of a family, with derivatives, and its minimum."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ NEAR_EDGE = 10.0
 
 _MOST_STEPS = 100
 _LAST_STEP = 1e-6  # steps that are shorter are the last: what they leave is their square
-_FLAT = 1e-14  # gradient, in nats a prefix
+_FLAT = 1e-14  # gradient, in nats per prefix
 _LONGEST_STEP = 3.0
 _SATURATED = 40.0  # e^−40 of the largest weight is nothing; frequencies differ by 1/n_v at least
-_SAME = 1e-12  # nats a prefix: an exact boundary wins if it is no worse by more
+_SAME = 1e-12  # nats per prefix: an exact boundary wins if it is no worse by more
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Where a family's parameters stand: free ones in fitted coordinates, others pinned to a boundary.
+    """Where a family's parameters are: free ones in fitted coordinates, others pinned to a boundary.
 
     Attributes
     ----------
     free : ndarray of float64, shape (P,)
-        Logarithms, logits or the numbers themselves; without meaning where pinned.
+        Logarithms, logits or the numbers themselves; meaningless where pinned.
     pinned : dict of int to float
         Parameters held at 0 or 1 exactly.
     """

@@ -1,6 +1,6 @@
 """Families of smoothing rules: what an estimator may act like, with a few parameters each.
 
-A rule gives each state an unnormalised weight m_w(θ) and predicts m_w/Σm. A family knows m and its first two
+A rule gives each state an unnormalised weight m_w(θ) and predicts m_w/Σm. A family gives m and its first two
 derivatives for a block of prefixes. Everything else is the same for all of them (see
 :mod:`icl_estimators.pseudo_counts.families.fit`).
 """
@@ -75,7 +75,7 @@ class Family:
     starts : callable
         The pseudo-count α̂ of the add-α family → points, in fitted coordinates, to start from.
     counts_only : bool
-        Whether the rule looks at nothing but v and the counts, so that equal prefixes may be merged.
+        Whether the rule depends only on v and the counts, so that equal prefixes may be merged.
     reported : callable, optional
         Fitted values → the values that are reported and their Jacobian, where the two differ.
     limit : callable, optional

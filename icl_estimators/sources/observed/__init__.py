@@ -1,4 +1,4 @@
-"""A person's own sequences: how they are read, and the series that ship with a library."""
+"""Your own sequences: how they are read, and the series that come with a library."""
 
 from icl_estimators.sources.observed.reading import (
     SEPARATORS,

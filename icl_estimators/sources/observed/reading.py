@@ -1,7 +1,7 @@
 """Sequences from a text file: one way of separating labels for the whole file, or a refusal.
 
-A file of sequences says nothing about itself, so that what is not plainly one sequence a line is refused with its line
-number. A wrong reading would give a plausible number about other data.
+A file of sequences does not describe itself. So anything that is not clearly one sequence per line is refused, with its
+line number. A wrong reading would give a plausible number about other data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from icl_estimators.validation import InputError
 __all__ = ["SEPARATORS", "find_separator", "read_sequences", "split_labels"]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", " ": "white space"}
-"""What may stand between labels without being named, and what it is called."""
+"""What may separate labels without being given, and what it is called."""
 
 _MARKS = {">": "a header of FASTA", "#": "a comment", "%": "a comment", "//": "a comment"}
 _R_INDEX = re.compile(r"\[\d+\]")
@@ -37,18 +37,18 @@ def read_sequences(path: str | Path, *, delimiter: str | None = None, characters
     """Read one sequence a line from a UTF-8 text file.
 
     The separator is decided once for the file: commas, semicolons or tabs if one of them occurs, else white space.
-    White space around labels is dropped, and may stand within them if the separator is another. Labels stay text as
+    White space around labels is dropped, and labels may contain it if the separator is another. Labels stay text as
     written: ``01`` is not ``1``. Empty lines are skipped. States are numbered in the labels' sorted order (by number
     where all are numbers).
 
     Refused, with the line: a second separator, an empty or quoted label, a bracket without its partner, a line that
-    begins as a FASTA header or a comment does (``>``, ``#``, ``%``, ``//``), and what looks like a table:
+    starts like a FASTA header or a comment (``>``, ``#``, ``%``, ``//``), and what looks like a table:
 
-    - the labels of the first line differ from each other and come nowhere else (a header);
+    - the labels of the first line differ from each other and occur nowhere else (a header);
     - in three lines or more, the labels of the first column, or of any where all lines are equally long, differ from
-      each other and come nowhere else (names of rows, dates, measurements);
+      each other and occur nowhere else (names of rows, dates, measurements);
     - all lines are equally long, and some columns that vary hold numbers alone, others none; or in three lines or more,
-      a first line without numbers stands above a column of them;
+      a first line without numbers is above a column of them;
     - there are more than a dozen labels, all numbers, some with decimals, and most occur once (measurements).
 
     Parameters
@@ -71,7 +71,7 @@ def read_sequences(path: str | Path, *, delimiter: str | None = None, characters
     if characters and delimiter is not None:
         raise InputError("each character is a label with --characters, so --delimiter does not apply: give one of them")
     if delimiter is not None and (not delimiter or re.search(r"[\r\n]", delimiter)):
-        raise InputError(f"the delimiter {delimiter!r} cannot stand between labels: give a character such as , or |")
+        raise InputError(f"the delimiter {delimiter!r} cannot separate labels: give a character such as , or |")
     lines = _lines(path)
     if characters:
         rows = [(number, _characters(line, f"{path}, line {number}")) for number, line in lines]
@@ -90,7 +90,8 @@ def read_sequences(path: str | Path, *, delimiter: str | None = None, characters
         form = f"labels separated by {SEPARATORS.get(separator, repr(separator))}"
     if all(len(row) < 2 for _, row in rows):
         raise InputError(
-            f"{path} has no sequence of two or more tokens, so there is nothing to predict: put a sequence on one line"
+            f"{path} has no sequence of two or more tokens, so there is nothing to predict: write each sequence on one "
+            "line"
         )
     labels = _in_order({label for _, row in rows for label in row})
     index = {label: k for k, label in enumerate(labels)}
@@ -115,7 +116,8 @@ def find_separator(text: str, place: str) -> str | None:
     found = [mark for mark in _HARD if mark in text]
     if len(found) > 1:
         raise InputError(
-            f"{place}: {SEPARATORS[found[0]]} and {SEPARATORS[found[1]]} both occur: separate labels in one way"
+            f"{place}: {SEPARATORS[found[0]]} and {SEPARATORS[found[1]]} both occur: separate all labels in the same "
+            "way"
         )
     return found[0] if found else " " if len(text.split()) > 1 else None
 
@@ -138,7 +140,9 @@ def split_labels(text: str, separator: str, place: str) -> list[str]:
         other = next((name for mark, name in SEPARATORS.items() if _holds(text.strip(), mark)), None)
         if other is not None:
             called = SEPARATORS.get(separator, repr(separator))
-            raise InputError(f"{place} has {other}, but elsewhere {called} separate labels: separate them in one way")
+            raise InputError(
+                f"{place} has {other}, but elsewhere {called} separate labels: separate all labels in the same way"
+            )
     labels = text.split() if separator == " " else [label.strip() for label in text.split(separator)]
     for label in labels:
         if not label:
@@ -150,7 +154,7 @@ def split_labels(text: str, separator: str, place: str) -> list[str]:
             if label.count(opening) != label.count(closing) and len(label) > 1:
                 raise InputError(f"{place}: {label} looks like a part of a list: write labels without brackets")
     if _R_INDEX.fullmatch(labels[0]) and len(labels) > 1:
-        raise InputError(f"{place} begins with {labels[0]}, as R prints vectors: leave it out")
+        raise InputError(f"{place} starts with {labels[0]}, as in R's output: remove it")
     return labels
 
 
@@ -159,35 +163,37 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise InputError(f"no such file: {path} (give a text file with one sequence a line)") from None
+        raise InputError(f"no such file: {path} (give a text file with one sequence per line)") from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder: give a text file with one sequence a line") from None
+        raise InputError(f"{path} is a folder: give a text file with one sequence per line") from None
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"cannot read {path}: {reason}") from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text: save it as UTF-8, one sequence a line") from None
+        raise InputError(f"{path} is not UTF-8 text: save it as UTF-8, one sequence per line") from None
     lines = []
     # Not splitlines, which also breaks at characters that an editor shows within a line.
     for number, line in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
         place = f"{path}, line {number}"
         odd = next((c for c in line if unicodedata.category(c) == "Cc" and c != "\t"), None)
         if odd is not None:
-            raise InputError(f"{place} has the control character {odd!r}: give a plain text file, one sequence a line")
+            raise InputError(
+                f"{place} has the control character {odd!r}: give a plain text file, one sequence per line"
+            )
         line = line.strip(" ") if line.strip() else ""  # tabs at an end hold an empty label
         if not line:
             continue
         for mark, kind in _MARKS.items():
             if line.lstrip().startswith(mark):
                 raise InputError(
-                    f"{place} begins with {mark}, as {kind} does: leave such lines out (a state of that name needs "
-                    "another)"
+                    f"{place} starts with {mark}, as {kind} does: remove such lines (a state with that name "
+                    "needs another name)"
                 )
         lines.append((number, line))
     if not lines:
-        raise InputError(f"{path} is empty: give a text file with one sequence a line")
+        raise InputError(f"{path} is empty: give a text file with one sequence per line")
     return lines
 
 
@@ -206,13 +212,13 @@ def _separator(path: Path, lines: list[tuple[int, str]]) -> str:
             if separator != before:
                 raise InputError(
                     f"{path}, line {number} has {SEPARATORS[separator]}, but line {where} has {SEPARATORS[before]}: "
-                    "separate labels in one way (or name it with --delimiter)"
+                    "separate all labels in the same way, or name the separator with --delimiter"
                 )
         found.setdefault(separator, number)
     if not found:
         raise InputError(
             f"every line of {path} is one word: give --characters if each character is a state, or --delimiter with "
-            "what separates the states; a series with one state a line is to be put on one line"
+            "what separates the states; put a series with one state per line on one line"
         )
     return next(iter(found))
 
@@ -221,8 +227,8 @@ def _characters(line: str, place: str) -> list[str]:
     odd = next((c for c in line if c.isspace() or c in SEPARATORS), None)
     if odd is not None:
         raise InputError(
-            f"{place} has {SEPARATORS.get(odd, 'white space')}, but --characters takes each character for a state: "
-            "leave --characters out, or take them out of the line"
+            f"{place} has {SEPARATORS.get(odd, 'white space')}, but --characters treats each character as a state: "
+            "omit --characters, or remove it from the line"
         )
     return list(line)
 
@@ -236,20 +242,20 @@ def _refuse_inner_separator(path: Path, rows: list[Row]) -> None:
             known = next((word for word in words if word in labels), None) if len(words) > 1 else None
             if known is not None:
                 raise InputError(
-                    f"{path}, line {number}: {label!r} has white space within, and {known!r} is a label too: separate "
-                    "labels in one way (or name it with --delimiter)"
+                    f"{path}, line {number}: {label!r} contains white space, and {known!r} is a label too: separate "
+                    "all labels in the same way, or name the separator with --delimiter"
                 )
 
 
 def _refuse_tables(path: Path, rows: list[Row]) -> None:
     """Refuse what looks like rows of a table, by the rules that :func:`read_sequences` states."""
-    mend = "take out all but the states, and put each sequence on one line"
+    remedy = "keep only the states, and put each sequence on one line"
     counts = Counter(label for _, row in rows for label in row)
     number, first = rows[0]
     if len(rows) > 1 and all(counts[label] == 1 for label in first):
         raise InputError(
-            f"{path}, line {number} looks like the header of a table ({_few(first)} come nowhere else): {mend} (a "
-            "first sequence of such states may stand last)"
+            f"{path}, line {number} looks like the header of a table ({_few(first)} occur nowhere else): {remedy} (a "
+            "first sequence of such states may be put last)"
         )
     rectangular = len({len(row) for _, row in rows}) == 1
     columns = list(zip(*(row for _, row in rows), strict=True)) if rectangular else [[row[0] for _, row in rows]]
@@ -257,8 +263,8 @@ def _refuse_tables(path: Path, rows: list[Row]) -> None:
         for position, column in enumerate(columns, start=1):
             if all(counts[label] == 1 for label in column):
                 raise InputError(
-                    f"{path} looks like a table: the labels of column {position} ({_few(column)}) come nowhere "
-                    f"else: {mend}"
+                    f"{path} looks like a table: the labels of column {position} ({_few(column)}) occur nowhere "
+                    f"else: {remedy}"
                 )
     varying = [(position, column) for position, column in enumerate(columns, start=1) if len(set(column)) > 1]
     numbers = [position for position, column in varying if all(map(_is_number, column))]
@@ -266,16 +272,18 @@ def _refuse_tables(path: Path, rows: list[Row]) -> None:
     titled = [column for column in columns if len(rows) >= 3 and all(map(_is_number, column[1:]))]
     if rectangular and titled and not any(map(_is_number, first)):
         raise InputError(
-            f"{path}, line {number} looks like the header of a table ({titled[0][0]} above numbers): {mend}"
+            f"{path}, line {number} looks like the header of a table ({titled[0][0]} above numbers): {remedy}"
         )
     if rectangular and numbers and words:
-        raise InputError(f"{path} looks like a table: column {numbers[0]} has numbers, column {words[0]} words: {mend}")
+        raise InputError(
+            f"{path} looks like a table: column {numbers[0]} has numbers, column {words[0]} words: {remedy}"
+        )
     once = sum(count == 1 for count in counts.values())
     measured = all(map(_is_number, counts)) and any("." in label for label in counts)
     if measured and len(counts) > _MANY and once > len(counts) / 2:
         raise InputError(
             f"{path} looks like measurements, not states: {len(counts)} different numbers ({_few(list(counts))}), "
-            f"{once} of which occur once: group them into states"
+            f"{once} of which occur once: divide them into a few states"
         )
 
 

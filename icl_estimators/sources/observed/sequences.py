@@ -28,7 +28,7 @@ class ObservedSequences:
     sequences : tuple of ndarray of int64, each of shape (L,)
         A sequence of L tokens gives L − 1 predictions to score.
     form : str
-        How labels were told apart, in words; empty where nothing was read from a file.
+        How labels were separated, in words; empty where nothing was read from a file.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ObservedSequences:
 def elnino() -> ObservedSequences:
     """Monthly sea-surface temperatures as La Niña, neutral and El Niño, 1950 to 2010.
 
-    The series ships with statsmodels. A month's anomaly is its temperature less the mean of that calendar
+    The series ships with statsmodels. A month's anomaly is its temperature minus the mean of that calendar
     month over 1950–2010; states are La Niña (below −0.5 °C), neutral (from −0.5 up to but not including
     0.5) and El Niño (from 0.5 °C up). 732 months.
 

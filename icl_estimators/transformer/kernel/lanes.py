@@ -1,6 +1,6 @@
 """A value type for compiled code: a column of numbers for each of 16 sequences at once.
 
-``Lanes(n)`` is n float32 vectors of 16 lanes, one sequence a lane. Its arithmetic is written out row by row when a
+``Lanes(n)`` is n float32 vectors of 16 lanes, one sequence per lane. Its arithmetic is written out row by row when a
 function is compiled, because n is part of the type; so code that uses it reads like linear algebra on one
 sequence, and runs on 16. Compilers do not vectorise such loops by themselves: they look for the longest axis, which is
 the triangle of positions j ≤ i, where every row has another length.

@@ -65,7 +65,7 @@ def kernel_logits(
     trained, *of_models = numbers_of(one, folded.length)
     numbers = Numbers(trained, *(field[0] for field in of_models))
     logits = np.empty((n_sequences, length, folded.n_states), dtype=np.float32)
-    given = np.require(tokens, np.int64, ["C", "W"])  # read-only arrays would be compiled for anew
+    given = np.require(tokens, np.int64, ["C", "W"])  # read-only arrays would need another compilation
     work = partial(_work, tokens=given, numbers=numbers, out=logits, shapes=shapes_for(folded.n_states))
     over_threads(work, group_count(n_sequences), threads)
     return logits

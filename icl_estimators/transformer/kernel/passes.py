@@ -1,9 +1,9 @@
-"""Both layers on 16 sequences at once, forward and back: what is compiled, in the order in which it runs.
+"""Both layers on 16 sequences at once, forward and backward: the compiled code, in the order in which it runs.
 
 A group of sequences, one on each lane of :mod:`~icl_estimators.transformer.kernel.lanes`, has one model. For
 position i of a sequence, x_i = (onehot(t_i), M_i) without the first state of either half, m = 2(K − 1) rows, and
-x̃ = (x, 1). Row i of layer 2 is worked out, scored and differentiated before row i + 1 is begun; of the T × T
-matrices there is one row in memory. With E_ij = exp(score_ij), Z = Σ_j E_ij, o = Σ_j E_ij x_j/Z, d the gradient of
+x̃ = (x, 1). Row i of layer 2 is worked out, scored and differentiated before row i + 1 starts; only one row
+of the T × T matrices is in memory. With E_ij = exp(score_ij), Z = Σ_j E_ij, o = Σ_j E_ij x_j/Z, d the gradient of
 the logits and g = inductionᵀd/Z,
 
     ∂loss/∂score_ij = E_ij (g · x_j − g · o).

@@ -1,6 +1,6 @@
-"""Work over threads: compiled code leaves Python's lock alone, so plain threads do.
+"""Work in threads: compiled code releases Python's lock, so plain threads are enough.
 
-The kernel brings no pool of its own into a process: as many threads as torch has at the moment is what it takes, so
+The kernel has no thread pool of its own. It uses as many threads as torch has at the moment, so
 that ``torch.set_num_threads``, ``--threads`` and :mod:`threadpoolctl` bound both.
 """
 

@@ -1,4 +1,4 @@
-"""Where matrices begin in memory: it decides the last bits of products, and so which runs may be computed together."""
+"""Where matrices start in memory. This decides the last bits of products, and so which runs may share a computation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CACHE_LINE = 16
 def may_share(d_model: int) -> bool:
     """Return whether training runs of this width keep the same bits when they are computed side by side.
 
-    The order in which a matrix product adds up may depend on where in a line of the cache its matrices begin. Where
+    The order in which a matrix product adds up may depend on where in a line of the cache its matrices start. Where
     rows fill whole lines, that is the same for every run.
 
     Examples

@@ -45,7 +45,7 @@ def train_group(
     Returns
     -------
     dict of Run to CheckpointInfo or InputError or None
-        What came of each. A run that fails does not stop the others.
+        The result of each. A run that fails does not stop the others.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(runs[0].threads)
@@ -66,7 +66,7 @@ def train_group(
 
 
 class _Group:
-    """The runs that are still being trained, and what came of the others."""
+    """The runs that are still being trained, and the results of the others."""
 
     def __init__(self, runs: Sequence[Run], out: Path, *, force: bool) -> None:
         self.out = out

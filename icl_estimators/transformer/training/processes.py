@@ -52,7 +52,7 @@ def train_many(
     Yields
     ------
     (Run, CheckpointInfo or InputError or None)
-        Each run with what came of it, as they end; those not begun before `should_stop` are None.
+        Each run with its result, as they end; None for runs not started before `should_stop`.
 
     Raises
     ------
@@ -150,7 +150,7 @@ _parent: int
 
 
 def _begin(stop: Event, messages: Queue[tuple[Run, int, MetricRow]], parent: int) -> None:
-    """Set up a process: it stops when it is told to or when its parent is gone."""
+    """Set up a process: it stops on request or when its parent is gone."""
     global _stop, _messages, _parent
     _stop, _messages, _parent = stop, messages, parent
     make_deaf()

@@ -127,7 +127,7 @@ class RunFiles:
 
     @property
     def state(self) -> Path:
-        """What an unfinished run goes on from."""
+        """What an unfinished run continues from."""
         return self.folder / "state.safetensors"
 
     def snapshot(self, step: int) -> Path:
@@ -168,8 +168,8 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
     ------
     InputError
         If the device is absent or `out` cannot be written to; if `out` holds this run already, or one of the
-        same name with other options, and neither `resume` (for the very same options) nor `force` says what
-        to do; if an unfinished run was begun with other versions or on another kind of processor; or if what is
+        same name with other options, and neither `resume` (for exactly the same options) nor `force` says what
+        to do; if an unfinished run was started with other versions or on another kind of processor; or if what is
         there is damaged.
     """
     require_device(run.device)
@@ -186,20 +186,24 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
     elif files.state.exists():
         there = _read_state(files.state)[0]
     elif files.checkpoint.exists() or files.metrics.exists():
-        raise InputError(f"{out} holds files named {run.name} of an unknown run: name another --out, or give --force")
+        raise InputError(
+            f"{out} holds files called {run.name} of an unknown run: name another --out, or overwrite them with --force"
+        )
     else:
         return None
     for option, value in run.options.items():
         if there.get(option) != value:
-            now = f"--{option} was {there.get(option)} and is {value} now"
+            now = f"--{option} was {there.get(option)} and is now {value}"
             if resume:
-                raise InputError(f"{run.name} in {out} cannot be resumed: {now}; give the options it was begun with")
-            raise InputError(f"{out} holds another run {run.name} ({now}): name another --out, or give --force")
+                raise InputError(f"{run.name} in {out} cannot be resumed: {now}; give the same options as before")
+            raise InputError(
+                f"{out} holds another run {run.name} ({now}): name another --out, or overwrite it with --force"
+            )
     if resume and not finished:
         differs = environment_differences(_environment_of(files.state), environment(torch=True))
         if differs:
             raise InputError(
-                f"{run.name} in {out} cannot be resumed: {'; '.join(differs)}; restore what it was begun with, or "
+                f"{run.name} in {out} cannot be resumed: {'; '.join(differs)}; restore what differs, or "
                 "start again with --force"
             )
     if not resume:
@@ -209,7 +213,7 @@ def prepare(run: Run, out: Path, *, resume: bool, force: bool) -> CheckpointInfo
 
 
 def check_space(runs: list[Run], out: Path) -> None:
-    """Prove that there is room for the runs' files, before the hours are spent.
+    """Check that there is disk space for the runs' files, before the training.
 
     Raises
     ------
@@ -223,7 +227,8 @@ def check_space(runs: list[Run], out: Path) -> None:
     free = shutil.disk_usage(out).free
     if free < needed:
         raise InputError(
-            f"{out} has {free / 2**20:.0f} MiB left on its disk and the runs need {needed / 2**20:.0f} MiB: make room"
+            f"{out} has {free / 2**20:.0f} MiB left on its disk, but the runs need {needed / 2**20:.0f} MiB: free some "
+            "space"
         )
 
 
@@ -288,7 +293,7 @@ def cannot_write(out: Path, error: OSError) -> InputError:
 class Recorder:
     """A trainer and what it leaves on disk.
 
-    What a step leaves is written before the state that lies past it, so that a run which is taken up again
+    What a step leaves is written before the state that lies past it, so that a run that is resumed
     either has it or makes it again.
     """
 
@@ -406,7 +411,7 @@ def _read_state(path: Path) -> tuple[dict[str, Any], list[MetricRow], TrainingSt
 
 
 def _environment_of(path: Path) -> dict[str, Any]:
-    """Return the versions and kind of processor that an unfinished run was begun with; none are known of older ones."""
+    """Return the versions and kind of processor that an unfinished run was started with, if it recorded them."""
     with safe_open(path, "pt") as file:
         found: dict[str, Any] = json.loads(file.metadata().get("environment", "{}"))
     return found

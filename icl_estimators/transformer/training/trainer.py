@@ -50,7 +50,7 @@ class MetricRow:
     learning_rate : float
         Step size of the last update; that of the first one at step 0.
     tokens_per_second : float
-        Training tokens a second since the row before or since the run was taken up; NaN at step 0.
+        Training tokens per second since the previous row or since the run was resumed; NaN at step 0.
     """
 
     step: int
@@ -97,7 +97,7 @@ class Trainer:
     engine : {"torch", "kernel"}
         What computes loss and gradient; see :mod:`icl_estimators.transformer.engines`.
     state : TrainingState, optional
-        Where to go on; by default the run starts at step 0.
+        Where to continue; by default the run starts at step 0.
 
     Raises
     ------
@@ -131,7 +131,8 @@ class Trainer:
     ) -> None:
         if recipe.length != config.length:
             raise InputError(
-                f"the recipe reads {recipe.length} tokens, the model has {config.length} distances: make them equal"
+                f"the recipe has sequences of {recipe.length} tokens, but the model has {config.length} distances: "
+                "make them equal"
             )
         self.config, self.recipe, self.seed = config, recipe, seed
         self.device, self.engine = require_device(device), engine
@@ -147,7 +148,7 @@ class Trainer:
             loss_sum=torch.zeros((), dtype=torch.float64),
         )
         if state.weights.shape != flat.shape:
-            raise InputError(f"the state holds {state.weights.numel()} weights, and the model has {flat.numel()}")
+            raise InputError(f"the state holds {state.weights.numel()} weights, but the model has {flat.numel()}")
         self.step, self._last_row = state.step, state.last_row
         # One flat leaf: Adam is then one fused operation, and the gradient arrives in one piece.
         self.weights = state.weights.to(self.device, copy=True).requires_grad_()

@@ -28,7 +28,7 @@ def advance(trainers: Sequence[Trainer], to: int, should_stop: Callable[[], bool
     """
     engines = {trainer.engine for trainer in trainers}
     if len(engines) > 1:
-        raise InputError(f"runs of different engines ({', '.join(sorted(engines))}) cannot advance together")
+        raise InputError(f"runs with different engines ({', '.join(sorted(engines))}) cannot advance together")
     if engines == {"kernel"}:
         from icl_estimators.transformer.training.joint_updates import advance_together  # loads numba
 

@@ -168,15 +168,15 @@ def test_unfinished_run(unfinished):
 def test_other_options(request, state):
     out = request.getfixturevalue(state)
     other = small(26)
-    refused(other, out, r"holds another run k3-seed0 \(--steps was 25 and is 26 now\): name another --out")
-    refused(other, out, "cannot be resumed: --steps was 25 and is 26 now", resume=True)
-    refused(small(peak_lr=0.1), out, r"--peak-lr was 0\.003 and is 0\.1 now", resume=True)
+    refused(other, out, r"holds another run k3-seed0 \(--steps was 25 and is now 26\): name another --out")
+    refused(other, out, "cannot be resumed: --steps was 25 and is now 26", resume=True)
+    refused(small(peak_lr=0.1), out, r"--peak-lr was 0\.003 and is now 0\.1", resume=True)
     threads = Run(CONFIG, small().recipe, threads=2)
-    refused(threads, out, "--threads was 1 and is 2 now", resume=True)
+    refused(threads, out, "--threads was 1 and is now 2", resume=True)
     assert prepare(other, out, resume=False, force=True) is None
 
 
-def test_force_begins_anew(finished):
+def test_force_starts_again(finished):
     before = (finished / "k3-seed0.safetensors").read_bytes()
     stray = finished / "k3-seed0" / "step-00000999.safetensors"
     stray.write_bytes(b"of a longer run")
@@ -219,7 +219,7 @@ def test_damaged_state(unfinished):
 def test_damaged_checkpoint(finished):
     path = finished / "k3-seed0.safetensors"
     path.write_bytes(path.read_bytes()[:-5])
-    refused(small(), finished, "truncated", resume=True)
+    refused(small(), finished, "is incomplete", resume=True)
 
 
 def test_out_is_a_file(tmp_path):
@@ -236,7 +236,7 @@ def test_absent_device(tmp_path):
 def test_no_space(tmp_path, monkeypatch):
     check_space([small()], tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 10**5))
-    with pytest.raises(InputError, match="0 MiB left on its disk and the runs need 1 MiB: make room"):
+    with pytest.raises(InputError, match="0 MiB left on its disk, but the runs need 1 MiB: free some space"):
         check_space([small()], tmp_path)
 
 
