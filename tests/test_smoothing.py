@@ -147,7 +147,7 @@ def test_a_trained_model_is_intervened_on(tmp_path: Path, capsys: pytest.Capture
     assert main(short) == 0
     text = capsys.readouterr().out
     assert "with parts of transformer replaced" in text
-    assert "what spread attention does" in text
+    assert "the effect of spread attention" in text
     table = pd.read_csv(tmp_path / "interventions.csv")
     assert table.intervention.iloc[0] == "intact"
     assert np.isfinite(table.estimate).all()
