@@ -85,7 +85,7 @@ def test_a_module_that_runs_a_study_when_imported_is_one_error(
     done = run(tmp_path, *how)
     assert done.returncode == 1
     assert done.stderr.count("Traceback") == 1
-    assert done.stderr.splitlines()[-1].startswith("icl_estimators.workers.NestedWorkers: a worker process was asked")
+    assert done.stderr.splitlines()[-1].startswith("icl_estimators.workers.NestedWorkers: a worker process tried")
     assert UNDER_GUARD in done.stderr
     assert "jobs=1" in done.stderr
     assert no_orphans(tmp_path)
@@ -154,7 +154,7 @@ def test_a_command_in_a_worker_is_refused(capsys: pytest.CaptureFixture[str]) ->
 
     with at_work():
         assert main([]) == 2
-    assert "a worker process was asked" in capsys.readouterr().err
+    assert "a worker process tried" in capsys.readouterr().err
     assert main([]) == 0
 
 

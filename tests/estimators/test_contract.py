@@ -246,7 +246,7 @@ def test_half_precision_needs_a_stated_tolerance() -> None:
     assert stated_tolerances([rule, AddOne(3)]) == {"mine": 0.01}
     assert stated_tolerance(AddOne(3)) == 1e-6
     (line,) = tolerance_lines({"mine": 0.01, "fine": 1e-9})
-    assert line.startswith("mine: its predictions are checked within 0.01 only")
+    assert line.startswith("mine: its predictions are checked to 0.01 only")
 
 
 @pytest.mark.parametrize("breach", ["looks ahead", "looks at the last token"])
