@@ -83,11 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(options: argparse.Namespace, arguments: Sequence[str], held: ExitStack) -> int:
     began = time.perf_counter()
     result, inputs = _run(options, held)
+    from icl_estimators.reporting.build import remove_report
     from icl_estimators.reporting.provenance import provenance
 
     result.run.update(provenance("icl_estimators.smoothing", arguments, inputs))
     result.run["device"] = options.device
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
+    remove_report(options.out)  # that of an evaluation which --force overwrites
     paths = result.save(options.out, force=options.force)
     paths += _figures(result, options.out / "figures")
     if not options.quiet:

@@ -189,8 +189,8 @@ class ConstructionSoftmax:
     Raises
     ------
     InputError
-        If `n_states` is below 2, `gamma` is not a number above 0, `direct_path` is not true or false, or γ is to be
-        tuned without `tune`.
+        If `n_states` is below 2, `gamma` is not a number of at least 0, `direct_path` is not true or false, or γ is to
+        be tuned without `tune`.
 
     Examples
     --------
@@ -221,7 +221,9 @@ class ConstructionSoftmax:
                 )
             gamma, self.gamma_from = tune(direct_path), "tuned"
         used: Any = DEFAULT_GAMMA[direct_path] if gamma is None else gamma  # a word other than "tuned" is refused here
-        self.gamma = positive_real(used, "gamma of construction-softmax")
+        self.gamma = (
+            0.0 if used == 0 and not isinstance(used, bool) else positive_real(used, "gamma of construction-softmax")
+        )
         value = "" if self.gamma_from == "default" else f":{exactly(self.gamma)}"
         self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
 

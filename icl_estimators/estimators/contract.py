@@ -145,7 +145,7 @@ def check_estimator(
         given.setflags(write=False)
         try:
             raw = estimator.predict_proba(given)  # type: ignore[attr-defined]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ContractError(
                 f"{name}: predict_proba failed on read-only tokens of shape {tokens.shape}: "
                 f"{type(error).__name__}: {error}"

@@ -22,6 +22,7 @@ from icl_estimators.estimators.training_runs import pool_runs
 from icl_estimators.validation import InputError, positive_int
 
 __all__ = [
+    "BUILT_IN_NAMES",
     "DEFAULT_SPECS",
     "REGISTRY",
     "TUNED_SPECS",
@@ -69,6 +70,10 @@ DEFAULT_SPECS = tuple(
     for spec in TUNED_SPECS
 )
 """What they compare for a prompt or observed sequences: the numbers that the plain names stand for, in the names."""
+
+
+BUILT_IN_NAMES = frozenset(REGISTRY) - {"transformer"}
+"""Names that no estimator of your own may have. A trained model of your own may well be called transformer."""
 
 
 @dataclass(frozen=True)

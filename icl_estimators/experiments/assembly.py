@@ -21,6 +21,7 @@ from icl_estimators.estimators.accepted_options import require_use
 from icl_estimators.estimators.capabilities import weights_of
 from icl_estimators.estimators.checkpoint_labels import label_checkpoints
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.estimators.registry import BUILT_IN_NAMES
 from icl_estimators.estimators.training_runs import Trained, TrainingRecord, pooled_runs
 from icl_estimators.files import sha256
 from icl_estimators.validation import InputError
@@ -113,6 +114,7 @@ def assemble(
         made = get_all(None if items is None else specs, **options)
     else:
         made = [rule for item in items for rule in (get_all([item], **options) if isinstance(item, str) else [item])]
+    _refuse_borrowed_names(made)
     _check(made, n_states, check_length)
     if reference is not None:
         more, reference = _reference(reference, made, pooled, options)
@@ -141,6 +143,15 @@ def _reference(
         raise InputError(f"the reference {spec} could be any of {names}, which are not pooled: name one")
     name = recipe or candidates[0].name  # a spec may be spelled in several ways
     return ([] if name in known else candidates), name
+
+
+def _refuse_borrowed_names(estimators: Iterable[Estimator]) -> None:
+    """Refuse an estimator of your own under the name of a built-in rule: one name is one estimator."""
+    for rule in estimators:
+        name = getattr(rule, "name", None)  # the contract has not been checked yet
+        ours = type(rule).__module__.partition(".")[0] == __name__.partition(".")[0]
+        if not ours and isinstance(name, str) and name in BUILT_IN_NAMES:
+            raise InputError(f"an estimator of your own is called {name}, the name of a built-in rule: rename it")
 
 
 def _check(estimators: Iterable[Estimator], n_states: int, length: int | None) -> None:

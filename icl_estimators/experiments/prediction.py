@@ -91,7 +91,7 @@ def ask(
     given.setflags(write=False)
     try:
         raw = estimator.predict_proba(given)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise EstimatorFailure(
             f"{estimator.name} failed on {where(given)}: {type(error).__name__}: {error} (fix the estimator, or leave "
             "it out with --estimators)"
@@ -104,6 +104,6 @@ def _first_failing(estimator: Estimator, tokens: NDArray[np.int64], sequences_pe
     for chain, first in enumerate(range(0, len(tokens), sequences_per_chain)):
         try:
             estimator.predict_proba(tokens[first : first + sequences_per_chain])
-        except Exception:
+        except (Exception, SystemExit):
             return chain
     return None

@@ -31,7 +31,7 @@ from icl_estimators.pseudo_counts.objective import AddConstantObjective
 from icl_estimators.sources import ChainLaw, all_prefixes, posterior_predictive
 from icl_estimators.validation import InputError, positive_int
 
-__all__ = ["PARTS", "RegretBudget", "exact_budget"]
+__all__ = ["PARTS", "RegretBudget", "exact_budget", "require_alike_states"]
 
 Array = NDArray[np.float64]
 
@@ -100,6 +100,7 @@ def exact_budget(estimator: Estimator, length: int, law: ChainLaw | None = None)
     length = positive_int(length, "length")
     if not law.exact_posterior:
         raise InputError("a regret budget needs chains whose posterior is known exactly: use start='uniform'")
+    require_alike_states(law)
     if estimator.n_states != law.n_states:
         raise InputError(f"{estimator.name} is for {estimator.n_states} states, the chains have {law.n_states}")
     if law.n_states > MOST_STATES:
@@ -115,6 +116,13 @@ def exact_budget(estimator: Estimator, length: int, law: ChainLaw | None = None)
     values = (*(before - after for before, after in pairwise(regrets)), regrets[-1] - amount, amount)
     values = tuple(0.0 if abs(value) < _ROUNDING else value for value in values)
     return RegretBudget(estimator.name, length, regrets[0], dict(zip(PARTS, values, strict=True)))
+
+
+def require_alike_states(law: ChainLaw) -> None:
+    """Raise InputError if the states are not exchangeable: then relabelled prefixes are not equally likely."""
+    first = law.prefix_probabilities(np.arange(law.n_states)[:, None])
+    if first is not None and np.ptp(first) > 1e-12:
+        raise InputError("a regret budget needs states that are alike: use a uniform law of the first token")
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.prediction import ask
-from icl_estimators.experiments.regret_budget import PARTS
+from icl_estimators.experiments.regret_budget import PARTS, require_alike_states
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.pseudo_counts.objective import AddConstantObjective
 from icl_estimators.sources import ChainLaw, Stream, posterior_predictive, sample_chains, transition_counts
@@ -109,6 +109,7 @@ def sampled_budget(
     chains, level = positive_int(chains, "chains", at_least=groups), probability_level(level)
     if not law.exact_posterior:
         raise InputError("a regret budget needs chains whose posterior is known exactly: use start='uniform'")
+    require_alike_states(law)
     if estimator.n_states != law.n_states:
         raise InputError(f"{estimator.name} is for {estimator.n_states} states, the chains have {law.n_states}")
     drawn = _Drawn.of(estimator, length, law, chains, reorderings, seed)

@@ -72,6 +72,7 @@ def tune_gamma(law: Source, length: int, *, direct_path: bool, seed: int = 0) ->
     Returns
     -------
     float
+        0, which makes the prediction uniform, if no γ above 0 is better.
 
     Examples
     --------
@@ -93,4 +94,6 @@ def tune_gamma(law: Source, length: int, *, direct_path: bool, seed: int = 0) ->
         return -float(sum_states(target * log_softmax(np.exp(log_gamma) * logits, axis=-1)).mean())
 
     found = minimize_scalar(risk, bounds=_LOG_GAMMA_BOUNDS, method="bounded", options={"xatol": 1e-6})
+    if found.x - _LOG_GAMMA_BOUNDS[0] < 1e-3:  # an end of the search is no estimate: the risk falls all the way to 0
+        return 0.0
     return float(f"{np.exp(found.x):.{_DIGITS}g}")

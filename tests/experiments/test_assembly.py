@@ -11,6 +11,7 @@ from icl_estimators.experiments import assembly
 from icl_estimators.experiments.assembly import assemble, estimators_record, gamma_record
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.validation import InputError
+from strange_rules import Flat
 
 OPTIONS: dict[str, Any] = {"n_states": 3, "concentration": 1.0, "warn": print}
 
@@ -112,3 +113,9 @@ def test_gamma_is_recorded_by_where_it_comes_from(tmp_path: Path) -> None:
     assert list(record["gamma"].values())[1] == 2.5
     assert list(record["default_gamma"]) == [rules[0].name]
     assert record["tuned_gamma"] == {}
+
+
+@pytest.mark.parametrize("name", ["add-one", "bayes", "bigram"])
+def test_no_estimator_of_your_own_takes_the_name_of_a_built_in_rule(name: str) -> None:
+    with pytest.raises(InputError, match=f"is called {name}, the name of a built-in rule: rename it"):
+        assemble([Flat(name)], n_states=3, concentration=1.0, warn=print)

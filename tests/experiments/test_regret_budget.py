@@ -125,3 +125,10 @@ def test_an_infinite_regret_is_not_divided() -> None:
 def test_bad_input_is_named(call, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_states_must_be_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = ChainLaw()
+    monkeypatch.setattr(ChainLaw, "prefix_probabilities", lambda self, tokens: np.array([[0.5], [0.3], [0.2]]))
+    with pytest.raises(InputError, match="states that are alike"):
+        exact_budget(get("add-one"), 3, law)

@@ -116,3 +116,10 @@ def test_without_a_law_there_is_nothing_to_tune_to() -> None:
         get("construction-softmax:tune=3")
     with pytest.raises(InputError, match="length must be an integer of at least 1, not 0"):
         gamma_tuner(ChainLaw(), 0)
+
+
+def test_the_end_of_the_search_is_no_estimate() -> None:
+    assert tune_gamma(ChainLaw(), 1, direct_path=False) == 0.0  # after one token the uniform rule is Bayes
+    rule = get("construction-softmax:tuned", tune=gamma_tuner(ChainLaw(), 1))
+    assert rule.name == "construction-softmax:0"
+    assert get(rule.name).predict_proba([[0]]).tolist() == [[[1 / 3] * 3]]

@@ -23,6 +23,7 @@ __all__ = ["SEPARATORS", "find_separator", "read_sequences", "split_labels"]
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", " ": "white space"}
 """What may separate labels without being given, and what it is called."""
 
+_NO_LABELS = {"#", "%", "//", "|", "->", "=>", "→"}
 _MARKS = {">": "a header of FASTA", "#": "a comment", "%": "a comment", "//": "a comment"}
 _R_INDEX = re.compile(r"\[\d+\]")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
@@ -205,6 +206,13 @@ def _separator(path: Path, lines: list[tuple[int, str]]) -> str:
     """Return what separates labels in all lines."""
     found: dict[str, int] = {}
     for number, line in lines:
+        odd_label = next((word for word in line.split() if word in _NO_LABELS), None)
+        if odd_label is not None:
+            raise InputError(
+                f"{path}, line {number} has {odd_label} among its labels, as a comment or an arrow does: separate labels "
+                "by commas, "
+                "semicolons, tabs or white space alone, and remove comments"
+            )
         separator = find_separator(line, f"{path}, line {number}")
         if separator is None:
             continue

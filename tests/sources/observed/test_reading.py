@@ -270,3 +270,12 @@ def test_a_text_has_one_separator() -> None:
         find_separator("a,b\tc", "here")
     with pytest.raises(InputError, match="here has an empty label"):
         split_labels("a;", ";", "here")
+
+
+@pytest.mark.parametrize("line", ["sun rain # a remark", "a -> b -> a", "sun | rain | sun", "x // y"])
+def test_a_comment_or_an_arrow_within_a_line_is_no_state(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "odd.txt"
+    path.write_text(f"sun rain sun\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 2 has \S+ among its labels, as a comment or an arrow does"):
+        read_sequences(path)
+    assert "#" in read_sequences(path, delimiter=" ").labels or "#" not in line
