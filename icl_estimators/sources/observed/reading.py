@@ -209,9 +209,8 @@ def _separator(path: Path, lines: list[tuple[int, str]]) -> str:
         odd_label = next((word for word in line.split() if word in _NO_LABELS), None)
         if odd_label is not None:
             raise InputError(
-                f"{path}, line {number} has {odd_label} among its labels, as a comment or an arrow does: separate labels "
-                "by commas, "
-                "semicolons, tabs or white space alone, and remove comments"
+                f"{path}, line {number} has {odd_label} among its labels, as a comment or an arrow does: separate "
+                "labels by commas, semicolons, tabs or white space alone, and remove comments"
             )
         separator = find_separator(line, f"{path}, line {number}")
         if separator is None:
