@@ -52,7 +52,7 @@ def test_every_folder_is_a_room_of_the_table() -> None:
 
 @pytest.mark.parametrize("name", MAY_USE)
 def test_a_room_imports_only_from_rooms_above_it(imports: nx.DiGraph, name: str) -> None:
-    shared = {path.stem for path in FOLDER.glob("*.py")} - TOP_FLOOR - {"__init__"}  # the root offers every room's names
+    shared = {path.stem for path in FOLDER.glob("*.py")} - TOP_FLOOR - {"__init__"}
     for module, used in imports.edges:
         if room(module) == name:
             assert room(used) in {name, *MAY_USE[name], *shared}, f"{module} imports {used}"
