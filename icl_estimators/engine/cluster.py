@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import pickle
 import warnings
@@ -64,13 +65,17 @@ class Cluster:
             package = pickle.dumps(shared)
         except Exception as error:
             raise cannot_travel(error) from error
+        refusal = ""
         try:
             self._client = Client(address, timeout=ANSWER_WITHIN_S, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
+            refusal = _first_line(error)
+        if refusal:
+            gc.collect()  # the client that did not connect is closed now; closed later, in a new thread, it can hang
             raise InputError(
-                f"there is no answer from a dask scheduler at {address} ({_first_line(error)}): start one with `dask "
-                "scheduler` and give the tcp:// address that it prints"
-            ) from error
+                f"there is no answer from a dask scheduler at {address} ({refusal}): start one with `dask scheduler` "
+                "and give the tcp:// address that it prints"
+            )
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
             if not workers:
