@@ -189,7 +189,7 @@ class Plain:
 
     def __init__(self, spec: str, name: str | None = None, recipe: str | None = None, n_states: int = 3) -> None:
         self.rule: Any = get(spec, n_states=n_states)
-        self.name, self.n_states, self.recipe = name or self.rule.name, n_states, recipe
+        self.name, self.n_states, self.recipe = name or f"my {self.rule.name}", n_states, recipe
 
     def predict_proba(self, tokens: np.ndarray) -> np.ndarray:
         return self.rule.predict_proba(tokens)

@@ -175,7 +175,7 @@ def test_the_engine_is_part_of_a_run(tmp_path, capsys, monkeypatch):
     assert load_checkpoint(tmp_path / "k3-seed0.safetensors")[1].engine == "kernel"
     assert main([*command, "--resume", "--quiet"]) == 0  # it has finished, by whatever engine
     refused(command, capsys, "has finished: --resume continues from what is there")
-    refused([*command, "--engine", "torch", "--resume"], capsys, "cannot be resumed: --engine was kernel and is torch")
+    refused([*command, "--engine", "torch", "--resume"], capsys, "resumed: --engine was kernel and is now torch")
     monkeypatch.setattr("icl_estimators.transformer.engines.numba_is_there", lambda: False)
     refused([*command, "--engine", "kernel", "--force"], capsys, "the engine kernel needs numba")
     assert main([*command, "--resume", "--quiet"]) == 0  # to show what has finished takes no numba

@@ -146,7 +146,7 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path: Path) -> None:
 
 
 def test_a_task_that_kills_its_worker_every_time_ends_the_run_and_is_named(tmp_path: Path) -> None:
-    with Processes((tmp_path / "deaths", 99), 2) as crew, pytest.raises(TaskFailed, match=r"abruptly.*task 1, tried"):
+    with Processes((tmp_path / "deaths", 99), 2) as crew, pytest.raises(TaskFailed, match=r"unexpectedly.*task 1, tri"):
         list(in_order(dies, crew, range(6)))
 
 
