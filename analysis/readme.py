@@ -24,7 +24,6 @@ __all__ = ["DATA", "README", "Sentence", "refresh", "sentences"]
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DATA = ROOT / "data" / "readme"
-STUDY = ROOT / "data" / "study"
 CHECKPOINTS = ROOT / "data" / "checkpoints"
 
 VISITS = (1, 2, 5, 10, 20, 40)

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.divergences import hellinger, kl_divergence, log_loss, squared_error, total_variation
+
+if TYPE_CHECKING:
+    from icl_estimators.sources import Posterior
 
 __all__ = [
     "ATTENTION_QUANTITIES",
@@ -24,7 +27,6 @@ __all__ = [
     "Drawn",
     "GivenPrefix",
     "Metric",
-    "PosteriorOfRow",
 ]
 
 Array = NDArray[np.float64]
@@ -61,28 +63,6 @@ class Drawn:
         return kl_divergence(self.bayes, self.predictions)
 
 
-class PosteriorOfRow(Protocol):
-    """What is known of the law P of the next token, given each of many prefixes; … is their shape.
-
-    :class:`icl_estimators.sources.Posterior` is one.
-    """
-
-    @property
-    def predictive(self) -> Array:
-        """q = E[P | prefix], shape (…, K)."""
-
-    @property
-    def kl_floor(self) -> Array:
-        """ρ = E[KL(P ‖ q) | prefix], shape (…,)."""
-
-    @property
-    def variance(self) -> Array:
-        """Σ_w Var(P_w | prefix), shape (…,)."""
-
-    def total_variation(self, prediction: Array) -> Array:
-        """Return ½ Σ_w E[|P_w − p̂_w| | prefix], shape (…,)."""
-
-
 @dataclass(frozen=True, eq=False)
 class GivenPrefix:
     """Predictions for prefixes, and what is known of the law P of the next token given them.
@@ -90,11 +70,11 @@ class GivenPrefix:
     Attributes
     ----------
     predictions : ndarray of float64, shape (…, K)
-    posterior : PosteriorOfRow
+    posterior : Posterior
     """
 
     predictions: Array
-    posterior: PosteriorOfRow
+    posterior: Posterior
 
     @cached_property
     def regret(self) -> Array:
