@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from icl_estimators.lazy import on_use
 
 if TYPE_CHECKING:
-    from icl_estimators.api import Comparison, Smoothing, compare, effective_smoothing
+    from icl_estimators.api import (
+        Comparison,
+        Identification,
+        Smoothing,
+        compare,
+        effective_smoothing,
+        identify_estimator,
+    )
     from icl_estimators.estimators import Estimator, check_estimator, get
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
     from icl_estimators.sources import ChainLaw, sample_chains
@@ -24,6 +31,7 @@ __all__ = [
     "Comparison",
     "Estimator",
     "ExactRisk",
+    "Identification",
     "InputError",
     "Smoothing",
     "check_estimator",
@@ -31,6 +39,7 @@ __all__ = [
     "effective_smoothing",
     "exact_risk",
     "get",
+    "identify_estimator",
     "sample_chains",
 ]
 
@@ -40,6 +49,7 @@ _HOMES = {
     "Comparison": "icl_estimators.api",
     "Estimator": "icl_estimators.estimators",
     "ExactRisk": "icl_estimators.experiments.exact",
+    "Identification": "icl_estimators.api",
     "InputError": "icl_estimators.validation",
     "Smoothing": "icl_estimators.api",
     "check_estimator": "icl_estimators.estimators",
@@ -47,6 +57,7 @@ _HOMES = {
     "effective_smoothing": "icl_estimators.api",
     "exact_risk": "icl_estimators.experiments.exact",
     "get": "icl_estimators.estimators",
+    "identify_estimator": "icl_estimators.api",
     "sample_chains": "icl_estimators.sources",
 }
 

@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "evaluate": "compare estimators on fresh chains or observed sequences, with a report",
+    "identify": "which rule an estimator is like, and where it loses against Bayes: one screen",
     "exact": "exact risk at short context lengths, by enumerating every prefix",
     "predict": "what each estimator says comes after one prompt",
     "smoothing": "which pseudo-count each estimator acts like, and by what mechanism",

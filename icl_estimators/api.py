@@ -7,20 +7,22 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Self, TypeVar, Unpack, get_type_hints
+from typing import Any, Self, TypeVar, Unpack, get_type_hints
 
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress
 from icl_estimators.estimators import Estimator, tolerance_lines
 from icl_estimators.experiments.compare import run_study
+from icl_estimators.experiments.identification import identification_study
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
 from icl_estimators.reporting.terminal.comparison import summary_text
+from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
 from icl_estimators.workers import refuse_in_worker
 
-__all__ = ["Comparison", "Smoothing", "compare", "effective_smoothing"]
+__all__ = ["Comparison", "Identification", "Smoothing", "compare", "effective_smoothing", "identify_estimator"]
 
 Face = TypeVar("Face", bound=Callable[..., object])
 
@@ -47,6 +49,18 @@ class Smoothing(Comparison):
     def summary(self) -> str:
         """Return the headline figures as text: pseudo-counts by visits, the best family, what interventions do."""
         return smoothing_text(self.records, self.run)
+
+
+class Identification(Comparison):
+    """What a study found about the estimators that were asked about; the tables are those of a comparison."""
+
+    def summary(self) -> str:
+        """Return one screen of text for each estimator that was asked about."""
+        return "\n\n\n".join(identity_text(self.records, self.run, name) for name in self.run["subjects"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the numbers of the summary, and those at every context length, as rows."""
+        return [row for name in self.run["subjects"] for row in identity_rows(self.records, name)]
 
 
 def _shows(options: type) -> Callable[[Face], Face]:
@@ -118,6 +132,50 @@ def compare(
     refuse_in_worker(jobs)
     study = Study.build(estimators, warn=_warn_caller, **options)
     return Comparison.of(run_study(study, jobs=jobs, progress=progress))
+
+
+@_shows(ChainOptions)
+def identify_estimator(
+    asked: str | Estimator = "transformer",
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    **options: Unpack[ChainOptions],
+) -> Identification:
+    """Find which estimator a model is like, and where it loses against Bayes.
+
+    Parameters
+    ----------
+    asked : str or Estimator
+        A spec or your own object.
+    jobs, progress
+        As for :func:`icl_estimators.compare`.
+    **options
+        As for :func:`icl_estimators.compare`, without `reference` and the nested design.
+
+    Returns
+    -------
+    Identification
+        `summary()` is the screen that ``python -m icl_estimators.identify`` prints.
+
+    Raises
+    ------
+    InputError
+        If an option is out of its range or a name unknown; if `checkpoints` or another `device` is given but the
+        estimator does not use it.
+    ContractError
+        If the estimator fails or breaks the contract.
+
+    Examples
+    --------
+    >>> found = identify_estimator("add-constant:0.37", chains=60, length=10, sequences_per_chain=2)
+    >>> nearest = found.nearest.query("measure == 'total_variation' and context_length == 'mean'")
+    >>> bool(nearest.estimate.item() < 1e-6)
+    True
+    """
+    refuse_in_worker(jobs)
+    study = identification_study(asked, warn=_warn_caller, **options)
+    return Identification.of(run_study(study, jobs=jobs, progress=progress))
 
 
 @_shows(ChainOptions)

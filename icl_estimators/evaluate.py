@@ -143,10 +143,12 @@ def _main(arguments: list[str], held: ExitStack) -> int:
     shutil.rmtree(options.out / "blocks", ignore_errors=True)  # the tables hold what was made of them
     if not options.quiet:
         print(Comparison.of(result).summary(), flush=True)
-    paths += _report(options)
-    if not options.quiet:
-        from icl_estimators.reporting.build import listed
+    from icl_estimators.reporting.build import listed, make_report
 
+    paths += make_report(
+        options.out, options.report, wanted=not options.no_report, warn=None if options.quiet else warn
+    )
+    if not options.quiet:
         print("\nWrote")
         for line in listed(paths):
             print(f"  {line}")
@@ -160,24 +162,6 @@ def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
         refuse_flags(options, ["delimiter", "characters"], "anything but --sequences")
     if options.decomposition_chains == 0:
         refuse_flags(options, ["decomposition_sequences"], "--decomposition-chains 0")
-
-
-def _report(options: argparse.Namespace) -> list[Path]:
-    """Make the report that was asked for, or as much of it as is possible on this machine."""
-    from icl_estimators.reporting.build import build_report, remove_report
-    from icl_estimators.reporting.convert import FORMATS, REMEDY, missing_packages
-
-    if options.no_report:
-        remove_report(options.out)
-        return []
-    formats = options.report or tuple(name for name in FORMATS if not missing_packages([name]))
-    paths = build_report(options.out, formats)
-    lacking = [] if options.report else missing_packages(FORMATS)
-    if lacking and not options.quiet:
-        left_out = " and ".join(f"report.{name}" for name in FORMATS if name not in formats)
-        verb = "is" if len(lacking) == 1 else "are"
-        warn(f"{left_out} left out, because {' and '.join(lacking)} {verb} not installed: {REMEDY}")
-    return paths
 
 
 def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult | None, list[Path]]:

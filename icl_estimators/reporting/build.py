@@ -9,14 +9,14 @@ from pathlib import Path
 
 from icl_estimators.files import write_whole
 from icl_estimators.locking import sole_writer
-from icl_estimators.reporting.convert import require_packages, write_html, write_pdf
+from icl_estimators.reporting.convert import FORMATS, REMEDY, missing_packages, require_packages, write_html, write_pdf
 from icl_estimators.reporting.figures.saving import save_figure
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import counted
 from icl_estimators.reporting.results import Results, read_results
 from icl_estimators.reporting.sections import answer, bias, design, mechanism, observed, risk, smoothing, trust
 
-__all__ = ["SECTIONS", "build_report", "listed", "remove_report", "report_page", "write_report"]
+__all__ = ["SECTIONS", "build_report", "listed", "make_report", "remove_report", "report_page", "write_report"]
 
 SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
     answer.add_answer,
@@ -74,6 +74,41 @@ def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list
         with write_whole(folder / _LIST) as temporary:
             temporary.write_text(json.dumps({"figures": [picture.stem for picture in page.pictures]}), encoding="utf-8")
         return write_report(page, title, folder / "report.md", formats)
+
+
+def make_report(
+    folder: Path, formats: Sequence[str] | None, *, wanted: bool = True, warn: Callable[[str], None] | None = None
+) -> list[Path]:
+    """Make the report that was asked for, or as much of it as is possible on this machine; return the paths.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a study.
+    formats : sequence of {"html", "pdf"}, optional
+        By default those whose packages are installed.
+    wanted : bool
+        If false, only remove the report of an earlier study.
+    warn : callable, optional
+        Takes a line on what was left out by default.
+
+    Raises
+    ------
+    InputError
+        As :func:`build_report`.
+    """
+    if not wanted:
+        remove_report(folder)
+        return []
+    possible = tuple(name for name in FORMATS if not missing_packages([name]))
+    made = possible if formats is None else tuple(formats)
+    paths = build_report(folder, made)
+    lacking = missing_packages(FORMATS) if formats is None else []
+    if lacking and warn is not None:
+        left_out = " and ".join(f"report.{name}" for name in FORMATS if name not in made)
+        verb = "is" if len(lacking) == 1 else "are"
+        warn(f"{left_out} left out, because {' and '.join(lacking)} {verb} not installed: {REMEDY}")
+    return paths
 
 
 def report_page(results: Results) -> tuple[str, Page]:

@@ -1,0 +1,103 @@
+"""The study behind "which estimator is it?": one estimator among the rules that it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icl_estimators.estimators import Estimator
+from icl_estimators.estimators.capabilities import is_rule
+from icl_estimators.experiments.assembly import assemble
+from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study
+from icl_estimators.experiments.tuning import gamma_tuner
+from icl_estimators.sources import ChainLaw
+
+__all__ = ["RULES", "Asked", "identification_study"]
+
+RULES = ("uniform", "unigram", "bigram", "add-one", "add-one:order=2", "construction")
+"""The rules without a fitted parameter; those with one are fitted to the estimator on chains of their own."""
+
+
+class Asked:
+    """A rule under another name, so that it can be compared with itself as if nothing were known about it.
+
+    Parameters
+    ----------
+    rule : Estimator
+
+    Examples
+    --------
+    >>> from icl_estimators.estimators import get
+    >>> Asked(get("unigram")).name
+    'unigram (asked)'
+    """
+
+    def __init__(self, rule: Estimator) -> None:
+        self._rule = rule
+        self.name = f"{rule.name} (asked)"
+        self.n_states = rule.n_states
+
+    def predict_proba(self, tokens: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the rule's predictions, shape (N, T, K)."""
+        return self._rule.predict_proba(tokens)
+
+
+def identification_study(
+    asked: str | Estimator, *, warn: Callable[[str], None], dashes: str = "", **options: Unpack[ChainOptions]
+) -> tuple[Study, tuple[str, ...]]:
+    """Return the study that says which rule an estimator is like, and the names of its rows.
+
+    Parameters
+    ----------
+    asked : str or Estimator
+        A spec or an object. Several checkpoints make several estimators of one spec.
+    warn, dashes
+        As for :meth:`icl_estimators.experiments.study.Study.build`.
+    **options
+        Which chains are drawn.
+
+    Returns
+    -------
+    study : Study
+        `asked` first, then :data:`RULES`; its reference is the Bayes rule.
+    names : tuple of str
+        Of the estimators that are asked about; the mean over training runs of one recipe comes last.
+
+    Raises
+    ------
+    InputError, ContractError
+        As :meth:`icl_estimators.experiments.study.Study.build`.
+
+    Examples
+    --------
+    >>> study, names = identification_study("unigram", length=12, chains=20, warn=print)
+    >>> names, study.names[1:3]
+    (('unigram (asked)',), ('uniform', 'unigram'))
+    """
+    given: dict[str, Any] = {**DEFAULTS, **options}
+    source = ChainLaw(given["states"], given["concentration"], given["start"])
+    made, _ = assemble(
+        [asked],
+        n_states=source.n_states,
+        concentration=source.concentration,
+        warn=warn,
+        checkpoints=given["checkpoints"],
+        device=given["device"],
+        tune=gamma_tuner(source, given["length"]),
+        dashes=dashes,
+    )
+    made = tuple(Asked(rule) if is_rule(rule) else rule for rule in made)
+    names = tuple(rule.name for rule in made)
+    study = Study.build(
+        [*made, *RULES],
+        warn=warn,
+        dashes=dashes,
+        # At α = 1 the Bayes rule is add-one, which is among the rules.
+        reference="add-one" if source.concentration == 1.0 else "bayes",
+        decomposition_chains=0,
+        **{name: value for name, value in options.items() if name not in ("checkpoints", "device")},
+    )
+    return study, (*names, *(recipe for recipe, runs in study.recipes.items() if set(runs) <= set(names)))
