@@ -30,6 +30,7 @@ __all__ = [
     "factory_module",
     "get",
     "get_all",
+    "is_rule",
     "parse_spec",
     "split_specs",
 ]
@@ -45,6 +46,7 @@ REGISTRY: dict[str, str] = {
     "add-constant": f"{_HERE}.counting:AddConstant",
     "krichevsky-trofimov": f"{_HERE}.counting:KrichevskyTrofimov",
     "bayes": f"{_HERE}.counting:Bayes",
+    "recency": f"{_HERE}.recency:Recency",
     "unigram": f"{_HERE}.unigram:Unigram",
     "uniform": f"{_HERE}.uniform:Uniform",
 }
@@ -268,6 +270,20 @@ def get_all(
     return made
 
 
+def is_rule(estimator: object) -> bool:
+    """Say whether an estimator is one of the package's fixed rules, rather than a model or an estimator of your own.
+
+    Its class decides, not its name: those that :data:`REGISTRY` lists, without `transformer`.
+
+    Examples
+    --------
+    >>> is_rule(get("add-one")), is_rule(get("construction")), is_rule(get("transformer"))
+    (True, True, False)
+    """
+    kind = type(estimator)
+    return f"{kind.__module__}:{kind.__qualname__}" in {REGISTRY[name] for name in BUILT_IN_NAMES}
+
+
 _made_in: dict[int, tuple[Callable[[], Any], str]] = {}  # by identity: how to find the object, and its spec's module
 
 
@@ -354,10 +370,13 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
 
 
 _USAGE = {
-    "add-constant": "add-constant:0.5",
+    "add-one": "add-one or add-one:order=2",
+    "add-constant": "add-constant:0.5 or add-constant:0.5:order=2",
+    "krichevsky-trofimov": "krichevsky-trofimov or krichevsky-trofimov:order=2",
+    "recency": "recency:0.9",
     "construction": "construction or construction:30",
     "construction-softmax": "construction-softmax, construction-softmax:2.2, …:tuned or …:direct_path=false",
-    "bigram": "bigram or bigram:unseen=prefix",
+    "bigram": "bigram, bigram:unseen=prefix or bigram:order=2",
 }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from icl_estimators.lazy import on_use
 
 if TYPE_CHECKING:
-    from icl_estimators.sources.counts import occurrence_counts, transition_counts
+    from icl_estimators.sources.counts import context_counts, occurrence_counts, recency_counts, transition_counts
     from icl_estimators.sources.enumeration import all_prefixes, check_prefix_budget
     from icl_estimators.sources.observed.reading import read_sequences
     from icl_estimators.sources.observed.sequences import ObservedSequences, elnino
@@ -39,6 +39,7 @@ __all__ = [
     "Stream",
     "all_prefixes",
     "check_prefix_budget",
+    "context_counts",
     "dirichlet_rows",
     "elnino",
     "get_source",
@@ -46,6 +47,7 @@ __all__ = [
     "posterior_kl_floor",
     "posterior_predictive",
     "read_sequences",
+    "recency_counts",
     "sample_batch",
     "sample_batches",
     "sample_chains",
@@ -70,6 +72,7 @@ _HOMES = {
     "Stream": "icl_estimators.sources.streams",
     "all_prefixes": "icl_estimators.sources.enumeration",
     "check_prefix_budget": "icl_estimators.sources.enumeration",
+    "context_counts": "icl_estimators.sources.counts",
     "dirichlet_rows": "icl_estimators.sources.prior",
     "elnino": "icl_estimators.sources.observed.sequences",
     "get_source": "icl_estimators.sources.registry",
@@ -77,6 +80,7 @@ _HOMES = {
     "posterior_kl_floor": "icl_estimators.sources.posterior",
     "posterior_predictive": "icl_estimators.sources.posterior",
     "read_sequences": "icl_estimators.sources.observed.reading",
+    "recency_counts": "icl_estimators.sources.counts",
     "sample_batch": "icl_estimators.sources.sampling",
     "sample_batches": "icl_estimators.sources.sampling",
     "sample_chains": "icl_estimators.sources.sampling",

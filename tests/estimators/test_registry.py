@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_estimators.estimators import REGISTRY, ContractError, UnsupportedStates, get, get_all, split_specs
+from icl_estimators.estimators import REGISTRY, ContractError, UnsupportedStates, get, get_all, is_rule, split_specs
 from icl_estimators.estimators.registry import parse_spec
 from icl_estimators.validation import InputError
 
@@ -98,7 +98,7 @@ def test_specs_are_parsed(text: str, head: str, value: object, options: dict) ->
         ("add-one::", r"'add-one::' has an empty part after a colon: write add-one"),
         (
             "bigram:unseen=",
-            r"'bigram:unseen=' has an empty part after a colon: write bigram or bigram:unseen=prefix",
+            r"'bigram:unseen=' has an empty part after a colon: write bigram, bigram:unseen=prefix or bigram:order=2",
         ),
         ("bigram:=prefix", r"'bigram:=prefix' has an empty part after a colon"),
         ("construction:1:2", r"'construction:1:2' has a second value '2': write construction or construction:30"),
@@ -162,19 +162,27 @@ def test_a_name_near_nothing_lists_all(spec: str) -> None:
         ("add-constant:many", r"the constant of add-constant must be a number above 0, not 'many'"),
         ("add-constant:true", r"the constant of add-constant must be a number above 0, not True"),
         ("add-constant:1:constant=2", r"add-constant:1:constant=2 gives constant twice"),
-        ("add-constant:1:name=x", r"add-constant:1:name=x: unknown option 'name' \(options: constant\)"),
+        ("add-constant:1:name=x", r"add-constant:1:name=x: unknown option 'name' \(options: constant, order\)"),
         ("add-one:3", r"add-one:3: add-one takes no value: write add-one"),
-        ("add-one:n_states=4", r"add-one:n_states=4: unknown option 'n_states' \(options: none\)"),
+        ("add-one:n_states=4", r"add-one:n_states=4: unknown option 'n_states' \(options: order\)"),
         ("bayes:2", r"bayes:2: bayes takes no value"),
         ("bayes:concentration=2", r"bayes:concentration=2: unknown option 'concentration' \(options: none\)"),
-        ("bigram:0.5", r"bigram:0\.5: bigram takes no value: write bigram or bigram:unseen=prefix"),
+        ("bigram:0.5", r"bigram:0\.5: bigram takes no value: write bigram, bigram:unseen=prefix or bigram:order=2"),
         ("bigram:unseen=foo", r"unseen must be uniform or prefix, not 'foo'"),
-        ("bigram:seen=prefix", r"bigram:seen=prefix: unknown option 'seen' \(options: unseen\)"),
+        ("bigram:seen=prefix", r"bigram:seen=prefix: unknown option 'seen' \(options: unseen, order\)"),
         ("construction:0", r"beta of construction must be a finite number above 0, not 0"),
         ("construction:inf", r"beta of construction must be a finite number above 0, not inf"),
         ("construction:gamma=2", r"construction:gamma=2: unknown option 'gamma' \(options: beta\)"),
         ("construction-softmax:direct_path=1", r"direct_path must be true or false, not 1"),
         ("construction-softmax:2:gamma=3", r"construction-softmax:2:gamma=3 gives gamma twice"),
+        ("add-one:order=-1", r"order must be an integer of at least 0, not -1"),
+        ("add-one:order=1.5", r"order must be an integer, not 1\.5"),
+        ("bigram:order=many", r"order must be an integer, not 'many'"),
+        ("bayes:order=2", r"bayes:order=2: unknown option 'order' \(options: none\)"),
+        ("recency", r"recency needs a value for decay: write recency:0\.9"),
+        ("recency:0", r"the decay of recency must be a finite number above 0, not 0"),
+        ("recency:1.5", r"the decay of recency must be at most 1, not 1\.5"),
+        ("recency:nan", r"the decay of recency must be a finite number above 0, not nan"),
         ("uniform:1", r"uniform:1: uniform takes no value: write uniform"),
     ],
 )
@@ -269,3 +277,15 @@ def test_two_rows_of_one_name_are_an_error() -> None:
 
 def test_predictions_of_an_own_rule_are_its_own() -> None:
     np.testing.assert_array_equal(get("reader.rules:factory").predict_proba([[0, 1]]), np.full((1, 2, 3), 1 / 3))
+
+
+def test_a_rule_is_what_the_package_has_as_one_whatever_it_is_called() -> None:
+    specs = {"construction-softmax:2.2", "recency:0.5", "bayes", "add-one:order=2", "uniform"}
+    assert all(is_rule(get(spec)) for spec in specs)
+    own = get("reader.rules:Constant")
+    own.name = "add-one"
+    assert not is_rule(own)
+    renamed = get("add-one")
+    renamed.name = "transformer"
+    assert is_rule(renamed)
+    assert not is_rule(get("transformer"))
