@@ -72,6 +72,10 @@ class Code(Enum):
     SAW_LOG_LOSS = "the mean log loss is {why}"
     SAW_KL = "the mean KL is {why}"
 
+    # likeness
+    LIKENESS_SEQUENCES = "the first {sequences} sequences of each chain"
+    NO_OTHER_RULE = "no rule of another family has a finite distance"
+
     # divergences and their bands
     NO_POSTERIOR = "undefined: the posterior of these chains given a prefix is not known exactly"
     FINITE_KL_ONLY = "conditional on a finite KL"

@@ -121,6 +121,43 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "likeness": Schema(
+        "how far apart the predictions of two estimators are, on the same prefixes",
+        (
+            *_ESTIMATOR,
+            *_text(other="the estimator that it is compared with; also the rules that were fitted to it"),
+            *_LENGTH,
+            *_text(
+                measure="total_variation: ½ Σ |p − r|, the share of the probability that lies elsewhere; kl_nats: "
+                "KL(estimator ‖ other); explained: 1 − ΣKL(estimator ‖ other)/ΣKL(estimator ‖ uniform). Total "
+                "variation has one row for a pair, the others have both orders"
+            ),
+            *_number(estimate="its mean over prefixes; for explained the ratio of the two sums"),
+            *_INTERVAL,
+            *_NOTE,
+        ),
+    ),
+    "nearest": Schema(
+        "the rule that a model is nearest to",
+        (
+            *_text(
+                estimator="the model, or the mean over its training runs",
+                measure="the distance that decides: total_variation or kl_nats",
+            ),
+            *_length(context_length="`mean`: the distances are averaged over n"),
+            *_text(rule="the nearest rule, among those compared and those fitted to the model on separate chains"),
+            *_number(estimate="its distance from the model"),
+            *_text(next_rule="the nearest rule of another family (one that differs in more than a fitted number)"),
+            *_number(
+                difference="distance of next_rule minus that of rule, on the same prefixes",
+                se="standard error of that paired difference",
+                ci_low=f"lower end {_CI}",
+                ci_high=f"upper end {_CI}",
+            ),
+            *_boolean(decided="True if the interval of the difference lies above 0"),
+            *_NOTE,
+        ),
+    ),
     "decomposition": Schema("bias and variance, from a separate nested design", _CURVE),
     "signed_bias": Schema(
         "which probabilities are predicted too high, which too low",

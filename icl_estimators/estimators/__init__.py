@@ -17,7 +17,7 @@ from icl_estimators.estimators.capabilities import (
     tolerance_lines,
 )
 from icl_estimators.estimators.contract import CHECK_LENGTH, check_estimator, check_predictions
-from icl_estimators.estimators.registry import DEFAULT_SPECS, REGISTRY, get, get_all, is_rule, split_specs
+from icl_estimators.estimators.registry import DEFAULT_SPECS, REGISTRY, family_of, get, get_all, is_rule, split_specs
 
 __all__ = [
     "CHECK_LENGTH",
@@ -38,6 +38,7 @@ __all__ = [
     "check_estimator",
     "check_predictions",
     "expect",
+    "family_of",
     "get",
     "get_all",
     "is_rule",

@@ -146,6 +146,8 @@ class Construction:
     [0.0, 0.5, 0.5]
     """
 
+    family = "construction"
+
     def __init__(self, n_states: int, beta: float | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.beta = math.inf if beta is None else positive_real(beta, "beta of construction")
@@ -212,6 +214,7 @@ class ConstructionSoftmax:
         if not isinstance(direct_path, bool):
             raise InputError(f"direct_path must be true or false, not {direct_path!r}")
         self.direct_path = direct_path
+        self.family = "construction-softmax" if direct_path else "construction-softmax:direct_path=false"
         self.gamma_from: Literal["default", "given", "tuned"] = "default" if gamma is None else "given"
         if gamma == "tuned":
             if tune is None:

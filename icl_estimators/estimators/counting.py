@@ -48,6 +48,7 @@ class AddConstant:
         self.constant = positive_real(constant, "the constant of add-constant")
         self.order = positive_int(order, "order", at_least=0)
         self.name = (name or f"add-constant:{exactly(self.constant)}") + _order_in_name(self.order)
+        self.family = "add-constant" + _order_in_name(self.order)
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
@@ -107,6 +108,7 @@ class Bigram:
         self.unseen = unseen
         self.order = positive_int(order, "order", at_least=0)
         self.name = ("bigram" if unseen == "uniform" else f"bigram:unseen={unseen}") + _order_in_name(self.order)
+        self.family = "bigram" + _order_in_name(self.order)
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64, exact zeros included."""

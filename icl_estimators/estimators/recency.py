@@ -34,6 +34,8 @@ class Recency:
     [0.381, 0.619]
     """
 
+    family = "recency"
+
     def __init__(self, n_states: int, decay: float) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.decay = positive_real(decay, "the decay of recency")

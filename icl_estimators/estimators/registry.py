@@ -28,6 +28,7 @@ __all__ = [
     "TUNED_SPECS",
     "Spec",
     "factory_module",
+    "family_of",
     "get",
     "get_all",
     "is_rule",
@@ -282,6 +283,18 @@ def is_rule(estimator: object) -> bool:
     """
     kind = type(estimator)
     return f"{kind.__module__}:{kind.__qualname__}" in {REGISTRY[name] for name in BUILT_IN_NAMES}
+
+
+def family_of(estimator: object) -> str | None:
+    """Return the family of a rule: rules of one family differ only in a fitted number. None for what is no rule.
+
+    Examples
+    --------
+    >>> family_of(get("add-one")), family_of(get("add-constant:0.37")), family_of(get("transformer"))
+    ('add-constant', 'add-constant', None)
+    """
+    family: object = getattr(estimator, "family", None) if is_rule(estimator) else None
+    return family if isinstance(family, str) else None
 
 
 _made_in: dict[int, tuple[Callable[[], Any], str]] = {}  # by identity: how to find the object, and its spec's module

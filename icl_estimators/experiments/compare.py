@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,13 @@ from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.departure import regret_since_least
+from icl_estimators.experiments.likeness import (
+    LikenessDesign,
+    LikenessMoments,
+    likeness_block,
+    likeness_table,
+    nearest_table,
+)
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -38,6 +46,26 @@ from icl_estimators.workers import refuse_in_worker
 __all__ = ["run_study"]
 
 _TARGETS = (1e-3, 1e-4)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What every block of work needs."""
+
+    study: Study
+    likeness: LikenessDesign
+
+
+def _risk(plan: _Plan, chains: range) -> RiskMoments:
+    return risk_block(plan.study, chains)
+
+
+def _decomposition(plan: _Plan, chains: range) -> DecompositionMoments:
+    return decomposition_block(plan.study, chains)
+
+
+def _likeness(plan: _Plan, chains: range) -> LikenessMoments:
+    return likeness_block(plan.likeness, chains)
 
 
 def run_study(
@@ -78,30 +106,41 @@ def run_study(
         # Before the long work: what is wrong with an estimator shows at once.
         example = attention_example_table(study)
         exact = exact_risks(study)
+        plan = _Plan(study, LikenessDesign.of(study))
     design = partial(
         run_design,
-        shared=study,
+        shared=plan,
         cells=study.cells,
         progress=progress or (lambda what, done, total: None),
         notice=notice or (lambda line: None),
         kept=kept,
     )
     other_cpus: dict[str, list[str]] = {}
-    with crew_for(study, study.sequences, jobs, dask, pack=study.sealed) as crew:
+    with crew_for(plan, study.sequences, jobs, dask, pack=study.sealed) as crew:
         if isinstance(crew, Cluster):
             other_cpus = crew.other_cpus
         if other_cpus and notice is not None:
             worker, differs = next(iter(other_cpus.items()))
             notice(f"the dask worker {worker} has another kind of CPU ({differs[0]}): numbers agree to 1e-6 only")
-        risk = design("risk", RiskMoments, risk_block, study.chains, study.sequences_per_chain, crew=crew)
+        risk = design("risk", RiskMoments, _risk, study.chains, study.sequences_per_chain, crew=crew)
         decomposition = design(
             "decomposition",
             DecompositionMoments,
-            decomposition_block,
+            _decomposition,
             study.decomposition_chains,
             study.decomposition_sequences,
             crew=crew,
         )
+        likeness = None
+        if len(study.estimators) > 1:
+            likeness = design(
+                "likeness",
+                LikenessMoments,
+                _likeness,
+                study.chains,
+                plan.likeness.sequences_per_chain,
+                crew=crew,
+            )
     assert risk is not None  # a study has at least two chains
     with one_thread():
         circuit, scales = circuit_table(study)
@@ -111,6 +150,8 @@ def run_study(
             "signed_bias": signed_bias_table(study, risk),
             "differences": difference_table(study, risk),
             "pairs": pair_table(study, risk),
+            "likeness": None if likeness is None else likeness_table(plan.likeness, likeness),
+            "nearest": None if likeness is None else nearest_table(plan.likeness, likeness),
             "smoothing": smoothing_table(study, risk.smoothing),
             "attention": attention_table(study),
             "attention_example": example,
@@ -122,10 +163,11 @@ def run_study(
         "identity": identity,
         **gamma_record(study.estimators),
         "nearest_construction": scales,
+        "fitted_rules": plan.likeness.record(),
         "chains_for_target_se": _chains_needed(study, risk),
         "few_chains": few_chains(risk.smoothing),
         "regret_since_least": _regret_since_least(study, risk),
-        "streams": ["risk", "decomposition", "tuning", "example"],
+        "streams": ["risk", "decomposition", "tuning", "fitting", "example"],
         "jobs": jobs,
         **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
         "threads": 1,  # in each of them

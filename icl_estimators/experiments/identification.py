@@ -8,10 +8,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from icl_estimators.estimators import Estimator
-from icl_estimators.estimators.capabilities import is_rule
+from icl_estimators.estimators import Estimator, is_rule
 from icl_estimators.experiments.assembly import assemble
-from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study
+from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.sources import ChainLaw
 
@@ -47,8 +46,8 @@ class Asked:
 
 def identification_study(
     asked: str | Estimator, *, warn: Callable[[str], None], dashes: str = "", **options: Unpack[ChainOptions]
-) -> tuple[Study, tuple[str, ...]]:
-    """Return the study that says which rule an estimator is like, and the names of its rows.
+) -> Study:
+    """Return the study that says which rule an estimator is like.
 
     Parameters
     ----------
@@ -61,10 +60,8 @@ def identification_study(
 
     Returns
     -------
-    study : Study
+    Study
         `asked` first, then :data:`RULES`; its reference is the Bayes rule.
-    names : tuple of str
-        Of the estimators that are asked about; the mean over training runs of one recipe comes last.
 
     Raises
     ------
@@ -73,11 +70,11 @@ def identification_study(
 
     Examples
     --------
-    >>> study, names = identification_study("unigram", length=12, chains=20, warn=print)
-    >>> names, study.names[1:3]
-    (('unigram (asked)',), ('uniform', 'unigram'))
+    >>> identification_study("unigram", length=12, chains=20, warn=print).names[:3]
+    ('unigram (asked)', 'uniform', 'unigram')
     """
     given: dict[str, Any] = {**DEFAULTS, **options}
+    own: StudyOptions = {name: value for name, value in options.items() if name not in ("checkpoints", "device")}  # type: ignore[assignment]
     source = ChainLaw(given["states"], given["concentration"], given["start"])
     made, _ = assemble(
         [asked],
@@ -90,14 +87,12 @@ def identification_study(
         dashes=dashes,
     )
     made = tuple(Asked(rule) if is_rule(rule) else rule for rule in made)
-    names = tuple(rule.name for rule in made)
-    study = Study.build(
+    return Study.build(
         [*made, *RULES],
         warn=warn,
         dashes=dashes,
         # At α = 1 the Bayes rule is add-one, which is among the rules.
         reference="add-one" if source.concentration == 1.0 else "bayes",
         decomposition_chains=0,
-        **{name: value for name, value in options.items() if name not in ("checkpoints", "device")},
+        **own,
     )
-    return study, (*names, *(recipe for recipe, runs in study.recipes.items() if set(runs) <= set(names)))
