@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from icl_estimators.estimators import Estimator, is_rule
 from icl_estimators.experiments.assembly import assemble
-from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
+from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.sources import ChainLaw
 
@@ -74,7 +74,7 @@ def identification_study(
     ('unigram (asked)', 'uniform', 'unigram')
     """
     given: dict[str, Any] = {**DEFAULTS, **options}
-    own: StudyOptions = {name: value for name, value in options.items() if name not in ("checkpoints", "device")}  # type: ignore[assignment]
+    own: ChainOptions = {name: value for name, value in options.items() if name not in ("checkpoints", "device")}  # type: ignore[assignment]
     source = ChainLaw(given["states"], given["concentration"], given["start"])
     made, _ = assemble(
         [asked],

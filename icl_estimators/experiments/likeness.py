@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -223,7 +223,7 @@ def likeness_block(design: LikenessDesign, chains: range) -> LikenessMoments:
 def _moments(
     found: _Distances, pairs: list[tuple[str, str]], candidates: dict[str, list[str]], unit: slice
 ) -> LikenessMoments:
-    directed = [order for pair in pairs for order in permutations(pair)]
+    directed = [order for pair in pairs for order in _both(pair)]
     distance = {"total_variation": found.total_variation, "kl_nats": found.kl}
     explained = {}
     for one, other in directed:
@@ -258,7 +258,7 @@ def likeness_table(design: LikenessDesign, moments: LikenessMoments) -> Table:
     for pair in design.pairs():
         found = mean_intervals(moments.total_variation[pair], level=study.level)
         add(pair, "total_variation", (found.estimate, found.se, found.low, found.high), found.notes)
-        for order in permutations(pair):
+        for order in _both(pair):
             found = mean_intervals(moments.kl[order], level=study.level)
             add(order, "kl_nats", (found.estimate, found.se, found.low, found.high), found.notes)
             ratio = ratio_intervals(moments.explained[order], level=study.level, empty=Note(Code.UNIFORM_UNDEFINED))
@@ -298,6 +298,10 @@ def nearest_table(design: LikenessDesign, moments: LikenessMoments) -> Table:
         decided = bool(low > 0.0) if math.isfinite(low) else None
         rows.append((*row, rules[following].name, difference, float(pair.se[0]), low, high, decided, pair.notes[0]))
     return Table.of("nearest", rows)
+
+
+def _both(pair: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:
+    return pair, (pair[1], pair[0])
 
 
 def _two(moments: PairwiseMoments, first: int, second: int) -> PairwiseMoments:

@@ -19,7 +19,7 @@ from icl_estimators.sources import sample_chains
 from strange_rules import Leaning
 
 trained = pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no trained model ships for three states")
-MODEL = Leaning(3, 0.2)
+MODEL = Leaning("leaning", 0.2, None)
 SMALL: dict[str, Any] = {"chains": 60, "sequences_per_chain": 2, "length": 8, "decomposition_chains": 0}
 
 
