@@ -54,13 +54,19 @@ class Smoothing(Comparison):
 class Identification(Comparison):
     """What a study found about the estimators that were asked about; the tables are those of a comparison."""
 
+    @property
+    def subjects(self) -> list[str]:
+        """What was asked about; training runs of one recipe stand under its name."""
+        pooled = {name for runs in self.run["options"]["recipes"].values() for name in runs}
+        return [name for name in self.run["subjects"] if name not in pooled]
+
     def summary(self) -> str:
         """Return one screen of text for each estimator that was asked about."""
-        return "\n\n\n".join(identity_text(self.records, self.run, name) for name in self.run["subjects"])
+        return "\n\n\n".join(identity_text(self.records, self.run, name) for name in self.subjects)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the numbers of the summary, and those at every context length, as rows."""
-        return [row for name in self.run["subjects"] for row in identity_rows(self.records, name)]
+        return [row for name in self.subjects for row in identity_rows(self.records, name)]
 
 
 def _shows(options: type) -> Callable[[Face], Face]:

@@ -163,6 +163,7 @@ def run_study(
         "identity": identity,
         **gamma_record(study.estimators),
         "nearest_construction": scales,
+        "subjects": list(plan.likeness.subjects),
         "fitted_rules": plan.likeness.record(),
         "chains_for_target_se": _chains_needed(study, risk),
         "few_chains": few_chains(risk.smoothing),

@@ -86,9 +86,9 @@ def identification_study(
         tune=gamma_tuner(source, given["length"]),
         dashes=dashes,
     )
-    made = tuple(Asked(rule) if is_rule(rule) else rule for rule in made)
+    study_of: list[Estimator] = [Asked(rule) if is_rule(rule) else rule for rule in made]
     return Study.build(
-        [*made, *RULES],
+        [*study_of, *RULES],
         warn=warn,
         dashes=dashes,
         # At α = 1 the Bayes rule is add-one, which is among the rules.
