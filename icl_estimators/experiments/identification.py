@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from icl_estimators.estimators import Estimator, is_rule
 from icl_estimators.experiments.assembly import assemble
@@ -39,7 +39,7 @@ class Asked:
         self.name = f"{rule.name} (asked)"
         self.n_states = rule.n_states
 
-    def predict_proba(self, tokens: NDArray[np.integer]) -> NDArray[np.float64]:
+    def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Return the rule's predictions, shape (N, T, K)."""
         return self._rule.predict_proba(tokens)
 

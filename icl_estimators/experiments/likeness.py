@@ -267,8 +267,10 @@ def likeness_table(design: LikenessDesign, moments: LikenessMoments) -> Table:
                 np.where(infinite, -np.inf, 1.0 - ratio.estimate),
                 *(np.where(infinite, np.nan, part) for part in (ratio.se, 1.0 - ratio.high, 1.0 - ratio.low)),
             )
-            notes = np.where(infinite, np.array(found.notes, dtype=object), np.array(ratio.notes, dtype=object))
-            add(order, "explained", values, [str(note) for note in notes])
+            notes = [
+                why if bad else why_not for why, why_not, bad in zip(found.notes, ratio.notes, infinite, strict=True)
+            ]
+            add(order, "explained", values, notes)
     return Table.of("likeness", rows)
 
 

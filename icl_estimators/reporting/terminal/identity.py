@@ -55,8 +55,8 @@ class _Value:
 
     def percent(self) -> str:
         """Spell a share in percent, with its interval where it has one."""
-        if math.isnan(self.estimate):
-            return "undefined"
+        if not math.isfinite(self.estimate):
+            return "–"
         if abs(self.estimate) < _ZERO and not self.high > _ZERO:
             return "0 %"
         digits = 2 if abs(self.estimate) < 0.01 else 1
@@ -91,6 +91,12 @@ class _Found:
     def named(self, name: str) -> str:
         """What a reader calls an estimator; its spec if it has no other name."""
         return self.names.get(name, name)
+
+    @property
+    def fitted(self) -> list[dict[str, Any]]:
+        """The rules that were fitted to the subject."""
+        found: list[dict[str, Any]] = self.run.get("fitted_rules", {}).get(self.subject, [])
+        return found
 
     @property
     def models(self) -> set[str]:
@@ -191,11 +197,13 @@ def _pseudo_count(found: _Found) -> Iterator[str]:
             ["  to", *(_significant(cell.high) for cell in cells)],
         ],
     )
-    yield (
-        "PSEUDO-COUNT\n"
-        + _filled(f"It smooths like the rule that adds this to every count. Bayes adds {alpha:g} at every visit.")
-        + f"\n{table}"
-    )
+    text = f"It smooths like the rule that adds this to every count. Bayes adds {alpha:g} at every visit."
+    rule = next((one for one in found.fitted if one["family"] == "add-constant"), None)
+    explained = found.likeness("explained").get(rule["spec"]) if rule else None
+    if rule and explained:
+        text += f" One number for all prefixes, {_significant(rule['parameters']['alpha'])}, explains "
+        text += f"{100 * explained.estimate:.1f} % of its predictions."
+    yield "PSEUDO-COUNT\n" + _filled(text) + f"\n{table}"
 
 
 def _regret(found: _Found) -> Iterator[str]:
