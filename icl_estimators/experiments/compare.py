@@ -20,6 +20,7 @@ from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.departure import regret_since_least
+from icl_estimators.experiments.mechanism import mechanism_tables
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -112,6 +113,7 @@ def run_study(
             "differences": difference_table(study, risk),
             "pairs": pair_table(study, risk),
             "smoothing": smoothing_table(study, risk.smoothing),
+            **mechanism_tables(study),
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,
