@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
 
 from analysis.claims import Rule
 from analysis.questions import LEVEL, Answer, Sizes
@@ -16,12 +14,20 @@ from icl_estimators import get, sample_chains
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.estimators.intervened import Intervened
 from icl_estimators.estimators.transformer import Transformer
+from icl_estimators.experiments.mechanism import (
+    AS_TRAINED,
+    UNMATCHED,
+    ReadOut,
+    exact_frequencies,
+    fit_read_out,
+    read_out_law,
+)
 from icl_estimators.inference import Moments, PairMoments, mean_intervals, paired_differences
 from icl_estimators.reporting.numbers import interval
-from icl_estimators.sources import occurrence_counts, posterior_predictive, transition_counts
+from icl_estimators.sources import posterior_predictive, transition_counts
 from icl_estimators.transformer.interventions import EXACT_ATTENTION, INTERVENTIONS
 
-__all__ = ["FALLBACKS", "answer", "fit"]
+__all__ = ["answer"]
 
 Array = NDArray[np.float64]
 Tokens = NDArray[np.int64]
@@ -29,38 +35,6 @@ Tokens = NDArray[np.int64]
 FITTED_ON = 4000
 _BATCH = 1000
 HELPS = Rule("spread attention helps the prediction if the regret with exact attention is larger", low=0.0)
-
-FALLBACKS: dict[str, str] = {"nothing": "0", "with-sentinel": "n_w/(n + 1)", "prefix": "n_w/n"}
-"""What f_w is where the current token was not left before; elsewhere it is n_vw/n_v."""
-
-
-def frequencies(tokens: Tokens, fallback: str) -> Array:
-    """Return the exact f, shape (N, T, 3)."""
-    counts = transition_counts(tokens, 3)
-    visits = counts.sum(axis=-1, keepdims=True)
-    n = np.arange(1, tokens.shape[1] + 1)[:, None]
-    weight = {"nothing": 0.0, "with-sentinel": 1.0 / (n + 1), "prefix": 1.0 / n}[fallback]
-    return np.where(visits > 0, counts / np.maximum(visits, 1), occurrence_counts(tokens, 3) * weight)
-
-
-def logits(tokens: Tokens, fallback: str, gamma: float, bonus: float) -> Array:
-    """Return γ f_w + δ 1[w = v]."""
-    return gamma * frequencies(tokens, fallback) + bonus * (tokens[:, :, None] == np.arange(3))
-
-
-def fit(tokens: Tokens, fallback: str) -> tuple[float, float]:
-    """Return the γ and δ with the least regret over all prefixes of `tokens`."""
-    q = posterior_predictive(transition_counts(tokens, 3), 1.0)
-    f, own = frequencies(tokens, fallback), (tokens[:, :, None] == np.arange(3)).astype(float)
-
-    def loss(parameters: Array) -> tuple[float, Array]:
-        z = parameters[0] * f + parameters[1] * own
-        gap = softmax(z, axis=-1) - q
-        slope = np.array([(gap * x).sum(axis=-1).mean() for x in (f, own)])
-        return -float((q * log_softmax(z, axis=-1)).sum(axis=-1).mean()), slope
-
-    found = minimize(loss, np.array([2.0, 0.0]), jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9})
-    return float(found.x[0]), float(found.x[1])
 
 
 def answer(sizes: Sizes) -> Answer:
@@ -72,20 +46,27 @@ def answer(sizes: Sizes) -> Answer:
         seed=sizes.seed,
         purpose="tuning",
     )
-    fitted = {fallback: fit(own.inputs, fallback) for fallback in FALLBACKS}
+    fitted = {
+        fallback: fit_read_out(
+            own.inputs,
+            exact_frequencies(own.inputs, 3, fallback),
+            posterior_predictive(transition_counts(own.inputs, 3), 1.0),
+        )
+        for fallback in UNMATCHED
+    }
     intact = get("transformer")
     assert isinstance(intact, Transformer)
     exact = Intervened(intact, next(change for change in INTERVENTIONS if change.name == EXACT_ATTENTION))
     rules: dict[tuple[str, str, str], Callable[[Tokens], Array]] = {
         ("model's", "trained", ""): intact.predict_proba,
-        ("exact", "trained", "as trained"): exact.predict_proba,
+        ("exact", "trained", AS_TRAINED): exact.predict_proba,
     }
-    for fallback, (gamma, bonus) in fitted.items():
+    for fallback, read_out in fitted.items():
 
-        def predict(tokens: Tokens, fallback: str = fallback, gamma: float = gamma, bonus: float = bonus) -> Array:
-            return np.asarray(softmax(logits(tokens, fallback, gamma, bonus), axis=-1))
+        def predict(tokens: Tokens, fallback: str = fallback, read_out: ReadOut = read_out) -> Array:
+            return read_out_law(tokens, exact_frequencies(tokens, 3, fallback), read_out)
 
-        rules["exact", "refitted", FALLBACKS[fallback]] = predict
+        rules["exact", "refitted", fallback] = predict
     parts: dict[tuple[str, str, str], list[Array]] = {key: [] for key in rules}
     for first in range(0, sizes.many, _BATCH):
         chains = range(first, min(first + _BATCH, sizes.many))
@@ -97,8 +78,7 @@ def answer(sizes: Sizes) -> Answer:
             parts[key].append(kl_divergence(q, rule(tokens)).mean(axis=1))
     regret = {key: np.concatenate(values)[:, None] for key, values in parts.items()}
     reference = regret["model's", "trained", ""]
-    numbers = {"": (np.nan, np.nan), "as trained": (np.nan, np.nan)}
-    numbers |= {FALLBACKS[fallback]: found for fallback, found in fitted.items()}
+    numbers = {"": (np.nan, np.nan), AS_TRAINED: (np.nan, np.nan), **fitted}
     rows = []
     for (attention, read_out, fallback), values in regret.items():
         mean = mean_intervals(Moments.of(values), level=LEVEL)

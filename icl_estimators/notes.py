@@ -132,6 +132,11 @@ class Code(Enum):
     ODD_RUNS = "undefined: the pseudo-count is 0, inf or unknown in {count} of {runs} training runs"
     GEOMETRIC_MEAN = "geometric mean, two-way"
     SD_OF_LOG = "standard deviation of log α̂, χ² interval"
+    SAME_MIXTURE = "not identified: other weights give the same mixture"
+    UNSEEN_STATES = "infinite: states that have not occurred have probability 0"
+    NORMALISED = "the copied mass is normalised"
+    NO_LAW = "undefined: where the current token was not left before, nothing is copied that could be a prediction"
+    NO_SHARE = "no share: the regret with {cells} is infinite or undefined"
     FROM_ADD_ONE = "difference: that of the add-one rule, which is 0, minus this"
 
     # families of rules

@@ -217,6 +217,41 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "mechanism": Schema(
+        "regret with the attention and the read-out replaced, in every combination",
+        (
+            *_ESTIMATOR,
+            *_text(
+                attention="model: as trained; exact: evenly on what followed the current token, n_vw/n_v",
+                read_out="trained; refitted: softmax(γ f_w + δ 1[w = v]) of the copied mass f, γ and δ fitted on a "
+                "stream of their own; perfect: the copied mass itself",
+                unmatched="what exact attention copies where the current token v was not left before",
+            ),
+            *_number(
+                gamma="γ of a refitted read-out",
+                bonus="δ of a refitted read-out",
+                estimate="mean regret over n = 1 … T, nats",
+            ),
+            *_INTERVAL,
+            *_NOTE,
+        ),
+    ),
+    "mechanism_shares": Schema(
+        "how much regret each part of the mechanism accounts for",
+        (
+            *_ESTIMATOR,
+            *_text(
+                read_out="what the trained read-out is replaced by: refitted or perfect",
+                unmatched="what exact attention copies where the current token v was not left before",
+                part="the part that is replaced: attention (by exact) or read_out",
+                replaced="first: the other part stays as trained; second: the other part is replaced already; average: "
+                "the mean of both, the Shapley value",
+            ),
+            *_number(estimate="drop of the mean regret, nats; below 0 regret rises"),
+            *_INTERVAL,
+            *_NOTE,
+        ),
+    ),
     "attention": Schema(
         "where the two attention layers look",
         (

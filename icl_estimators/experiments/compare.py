@@ -28,6 +28,7 @@ from icl_estimators.experiments.likeness import (
     likeness_table,
     nearest_table,
 )
+from icl_estimators.experiments.mechanism import mechanism_tables
 from icl_estimators.experiments.pair_table import pair_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -153,6 +154,7 @@ def run_study(
             "likeness": None if likeness is None else likeness_table(plan.likeness, likeness),
             "nearest": None if likeness is None else nearest_table(plan.likeness, likeness),
             "smoothing": smoothing_table(study, risk.smoothing),
+            **mechanism_tables(study),
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,

@@ -57,7 +57,8 @@ class InterventionMoments(Summary):
         The intact model's statistics beside the changed one's, by (grouping, value).
     regret, difference : dict of intervention to RatioMoments, or None
         Of the sum of regret (of the intact model's minus that of the changed one) over the number of prefixes: overall,
-        and at each number of visits from 0 on. None where the posterior is not exact.
+        and at each number of visits from 0 on. An intervention whose regret is infinite has none. None where the
+        posterior is not exact.
     """
 
     pairs: dict[tuple[str, Key], PairedPseudoCountMoments | None]
@@ -108,7 +109,7 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
         If a chain lacks the stationary law that the study starts from.
     """
     from icl_estimators.estimators.intervened import Intervened
-    from icl_estimators.transformer import INTERVENTIONS
+    from icl_estimators.transformer import INTERVENTIONS, PERFECT_READ_OUT
 
     sample = study.source.sample(
         chains,
@@ -142,11 +143,12 @@ def intervention_block(study: Study, chains: range) -> InterventionMoments:
     visits = counts.sum(axis=-1)
     if intact_regret is not None:
         regret[INTACT] = _by_visits(intact_regret, visits)
-    for intervention in INTERVENTIONS:
+    for intervention in (*INTERVENTIONS, PERFECT_READ_OUT):
         statistics, changed_regret = ask([Intervened(model, intervention) for model in models])
         for key, found in statistics.items():
             pairs[intervention.name, key] = PairedPseudoCountMoments.of(intact[key], found)
-        if changed_regret is not None and intact_regret is not None:
+        # What the attention copies gives probability 0 to states that have not occurred: its regret is infinite.
+        if changed_regret is not None and intact_regret is not None and intervention != PERFECT_READ_OUT:
             regret[intervention.name] = _by_visits(changed_regret, visits)
             difference[intervention.name] = _by_visits(intact_regret - changed_regret, visits)
     return InterventionMoments(pairs, regret or None, difference or None)
@@ -167,9 +169,15 @@ def intervention_table(study: Study, moments: InterventionMoments) -> Table:
         for key in keys:
             rows += _pseudo_count_rows(moments, name, names[0], key, study.level)
         if moments.regret is None or moments.difference is None:
-            nothing = (np.nan,) * 5
             why = Note(Code.NO_POSTERIOR)
-            rows += [(name, label, quantity, *nothing, why) for quantity in _regrets(name) for label in labels]
+            rows += [(name, label, quantity, *(np.nan,) * 5, why) for quantity in _regrets(name) for label in labels]
+            continue
+        if name not in moments.regret:
+            unseen = Note(Code.UNSEEN_STATES)
+            nothing = (np.nan,) * 3
+            rows.append((name, None, "regret_nats", np.inf, -np.inf, *nothing, unseen))
+            also = join(Note(Code.FROM_ADD_ONE), unseen)
+            rows.append((name, None, "regret_nats_from_add_one", np.inf, -np.inf, *nothing, also))
             continue
         own = ratio_intervals(moments.regret[name], level=study.level, empty=Note(Code.NO_SUCH_PREFIX))
         if name != INTACT:

@@ -22,6 +22,7 @@ from icl_estimators.experiments.interventions import (
     intervention_table,
     intervention_targets,
 )
+from icl_estimators.experiments.mechanism import mechanism_tables
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.study import Study
@@ -168,6 +169,7 @@ def run_smoothing(
         tables["smoothing"] = smoothing_table(study, part.moments, families, family_note=note)
         if changed is not None:
             tables["interventions"] = intervention_table(study, changed)
+            tables |= mechanism_tables(study, purpose="smoothing")
     record = {
         "options": design.record(),
         "identity": identity,

@@ -5,7 +5,13 @@ from icl_estimators.transformer.config import ModelConfig
 from icl_estimators.transformer.folded import Folded, construction_folded, fold
 from icl_estimators.transformer.folded_forward import folded_attention, folded_logits
 from icl_estimators.transformer.folded_loss import folded_loss
-from icl_estimators.transformer.interventions import EXACT_ATTENTION, INTERVENTIONS, Intervention, intervened_logits
+from icl_estimators.transformer.interventions import (
+    EXACT_ATTENTION,
+    INTERVENTIONS,
+    PERFECT_READ_OUT,
+    Intervention,
+    intervened_logits,
+)
 from icl_estimators.transformer.model import Transformer, initial_parameters
 from icl_estimators.transformer.positions import Far, far_distance
 from icl_estimators.transformer.training.measuring import final_metrics
@@ -17,6 +23,7 @@ __all__ = [
     "advance",
     "EXACT_ATTENTION",
     "INTERVENTIONS",
+    "PERFECT_READ_OUT",
     "CheckpointInfo",
     "Far",
     "Folded",

@@ -16,7 +16,7 @@ from icl_estimators.transformer.positions import Far
 from icl_estimators.transformer.reduced import reduce
 from icl_estimators.validation import InputError
 
-__all__ = ["EXACT_ATTENTION", "INTERVENTIONS", "Intervention", "intervened_logits"]
+__all__ = ["EXACT_ATTENTION", "INTERVENTIONS", "PERFECT_READ_OUT", "Intervention", "intervened_logits"]
 
 EXACT_ATTENTION = "exact-attention"
 """The intervention that makes both layers' attention the exact circuit's."""
@@ -39,11 +39,15 @@ class Intervention:
         False takes a position's own features out of its logits.
     read_out_scale : float
         Multiplies what layer 2 adds to the logits; at least 0.
+    perfect_read_out : bool
+        The prediction is what layer 2's attention copies, Σ_j A_nj 1[t_j = w], and nothing else. Its logits are −∞ for
+        a state that has not occurred.
 
     Raises
     ------
     InputError
-        If `read_out_scale` is not a finite number of at least 0.
+        If `read_out_scale` is not a finite number of at least 0, or a perfect read-out is scaled or is to have no
+        direct path.
     """
 
     name: str = "intact"
@@ -51,10 +55,13 @@ class Intervention:
     exact_match: bool = False
     direct_path: bool = True
     read_out_scale: float = 1.0
+    perfect_read_out: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.read_out_scale < float("inf"):
             raise InputError(f"read_out_scale must be a finite number of at least 0, not {self.read_out_scale!r}")
+        if self.perfect_read_out and not (self.direct_path and self.read_out_scale == 1.0):
+            raise InputError("a perfect read-out has no direct path and no scale: leave direct_path and read_out_scale")
 
 
 INTERVENTIONS = (
@@ -66,7 +73,10 @@ INTERVENTIONS = (
     Intervention("read-out-double", read_out_scale=2.0),
     Intervention("exact-attention-read-out-double", previous_token=True, exact_match=True, read_out_scale=2.0),
 )
-"""The interventions of interventions.csv."""
+"""The interventions of interventions.csv with a finite regret."""
+
+PERFECT_READ_OUT = Intervention("perfect-read-out", perfect_read_out=True)
+"""What the trained attention copies, taken as the prediction: also in interventions.csv, without a finite regret."""
 
 
 def intervened_logits(folded: Folded[Tensor], tokens: Tensor, intervention: Intervention, *, far: Far = None) -> Tensor:
@@ -109,6 +119,9 @@ def intervened_logits(folded: Folded[Tensor], tokens: Tensor, intervention: Inte
     attention = layer_two_attention(changed, reduced, x1, far)  # (B, T, T)
     if intervention.exact_match:
         attention = _exact_match_attention(tokens, attention)
+    if intervention.perfect_read_out:
+        one_hot = (tokens[:, :, None] == torch.arange(folded.n_states, device=tokens.device)).to(attention.dtype)
+        return (attention @ one_hot).log()
     averaged = (by_sequence(x1[:-1]) @ attention.mT).transpose(0, 1)  # (m, B, T)
     return (mix(reduced.direct, x1) + mix(reduced.induction, averaged)).permute(1, 2, 0)  # (B, T, K)
 

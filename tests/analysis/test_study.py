@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import log_softmax, softmax
 from scipy.stats import t
 
 from analysis import (
@@ -20,12 +19,12 @@ from analysis import (
     masses,
     match_mass,
     model_size,
-    refitted_readout,
 )
 from analysis.claims import COLUMNS, Claim, Rule, claims_table
 from analysis.questions import Answer, Sizes
 from analysis.study import answers, build
 from icl_estimators import compare, get, sample_chains
+from icl_estimators.experiments.mechanism import ReadOut, exact_frequencies, fit_read_out, read_out_law
 from icl_estimators.sources import posterior_predictive, transition_counts
 
 ROOT = Path(__file__).parents[2]
@@ -156,17 +155,18 @@ def test_no_change_is_said_only_of_an_interval_within_its_bounds(change: tuple[f
 def test_a_refitted_read_out_is_the_best_of_its_kind_and_exact_rules_fit_exactly() -> None:
     tokens = sample_chains(range(300), sequences_per_chain=1, length=20, purpose="tuning").inputs
     q = posterior_predictive(transition_counts(tokens, 3), 1.0)
-    gamma, bonus = refitted_readout.fit(tokens, "with-sentinel")
+    copied = exact_frequencies(tokens, 3, "n_w/(n + 1)")
+    gamma, bonus = fit_read_out(tokens, copied, q)
 
     def loss(gamma: float, bonus: float) -> float:
-        z = refitted_readout.logits(tokens, "with-sentinel", gamma, bonus)
-        return -float((q * log_softmax(z, axis=-1)).sum(axis=-1).mean())
+        law = read_out_law(tokens, copied, ReadOut(gamma, bonus))
+        return -float((q * np.log(law)).sum(axis=-1).mean())
 
     best = loss(gamma, bonus)
     assert all(loss(gamma + a, bonus + b) > best for a, b in ((0.05, 0), (-0.05, 0), (0, 0.05), (0, -0.05)))
     rule = get(f"construction-softmax:{gamma!r}:direct_path=false")
-    z = refitted_readout.logits(tokens, "with-sentinel", gamma, 0.0)
-    np.testing.assert_allclose(rule.predict_proba(tokens), softmax(z, axis=-1), atol=1e-12)
+    law = read_out_law(tokens, copied, ReadOut(gamma, 0.0))
+    np.testing.assert_allclose(rule.predict_proba(tokens), law, atol=1e-12)
 
 
 def committed_table(name: str) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from icl_estimators.estimators.intervened import Intervened
 from icl_estimators.estimators.transformer import Transformer
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import transition_counts
-from icl_estimators.transformer import INTERVENTIONS, Intervention
+from icl_estimators.transformer import INTERVENTIONS, PERFECT_READ_OUT, Intervention
 from icl_estimators.validation import InputError
 
 pytestmark = pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no checkpoint ships")
@@ -19,7 +19,7 @@ def intact():
     return Transformer(3)
 
 
-@pytest.mark.parametrize("intervention", INTERVENTIONS, ids=lambda item: item.name)
+@pytest.mark.parametrize("intervention", [*INTERVENTIONS, PERFECT_READ_OUT], ids=lambda item: item.name)
 def test_each_is_an_estimator(intact, intervention):
     rule = Intervened(intact, intervention)
     assert rule.name == f"transformer:{intervention.name}"

@@ -6,12 +6,14 @@ import pytest
 from icl_estimators.api import effective_smoothing
 from icl_estimators.divergences import kl_divergence
 from icl_estimators.estimators import get
+from icl_estimators.estimators.intervened import Intervened
 from icl_estimators.experiments.interventions import intervention_block, intervention_targets
 from icl_estimators.experiments.study import Study
+from icl_estimators.pseudo_counts import PairedPseudoCountMoments, Predictions, PrefixGroups, fit_pseudo_count
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.schemas import SCHEMAS
 from icl_estimators.sources import posterior_predictive, sample_chains, transition_counts
-from icl_estimators.transformer import INTERVENTIONS
+from icl_estimators.transformer import INTERVENTIONS, PERFECT_READ_OUT
 
 pytestmark = pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no checkpoint ships")
 
@@ -32,7 +34,11 @@ def of(table, intervention, quantity):
 
 def test_columns_and_rows(table):
     assert tuple(table.columns) == SCHEMAS["interventions"].names
-    assert table.intervention.drop_duplicates().tolist() == ["intact", *(item.name for item in INTERVENTIONS)]
+    assert table.intervention.drop_duplicates().tolist() == [
+        "intact",
+        *(item.name for item in INTERVENTIONS),
+        PERFECT_READ_OUT.name,
+    ]
     assert not table.duplicated(["intervention", "visits", "quantity"]).any()
     intact = table[table.intervention == "intact"]
     assert set(intact.quantity) == {"log_pseudo_count_from_add_one", "regret_nats_from_add_one"}
@@ -77,7 +83,7 @@ def test_every_difference_is_what_is_compared_with_less_the_estimate(table):
     # Regret is above 0, so the difference from the add-one rule's 0 is below it.
     regret = table[(table.quantity == "regret_nats_from_add_one") & table.visits.isna()]
     assert (regret.difference < 0).all()
-    assert (regret.ci_high < 0).all()
+    assert (regret.ci_high[np.isfinite(regret.difference)] < 0).all()
 
 
 def test_pairing_narrows_the_interval(table):
@@ -108,6 +114,30 @@ def test_exact_match_attention_smooths_less_early(table):
     assert (wider.ci_low[[1, 2, 5]] > 0).all()
     half = of(table, "read-out-half", "log_pseudo_count")
     assert (half.ci_high[[1, 2, 5]] < 0).all()
+
+
+def test_what_is_copied_has_pseudo_counts_but_no_finite_regret(table):
+    alpha = of(table, "perfect-read-out", "log_pseudo_count").estimate
+    assert (np.exp(alpha[[1, 2, 5]]) < 0.5).all()
+    for quantity in ("regret_nats", "regret_nats_from_add_one"):
+        (row,) = of(table, "perfect-read-out", quantity).itertuples()
+        assert row.estimate == np.inf
+        assert row.difference == -np.inf
+        assert np.isnan(row.se)
+        assert row.note.split("; ")[-1] == "infinite: states that have not occurred have probability 0"
+
+
+@pytest.mark.slow
+def test_the_copied_mass_smooths_far_less_than_add_one():
+    rule = Intervened(get("transformer"), PERFECT_READ_OUT)
+    tokens = sample_chains(range(2000), sequences_per_chain=1, length=100, seed=0, purpose="risk").inputs
+    shape = (2000, 1, 100, 3)
+    groups = PrefixGroups(transition_counts(tokens, 3).reshape(shape), "visits")
+    found = groups.statistics(Predictions.of(rule.predict_proba(tokens).reshape(shape)))
+    for visits, known in {1: 0.15, 2: 0.19, 5: 0.30, 10: 0.44, 20: 0.59, 40: 0.29}.items():
+        fit = fit_pseudo_count(PairedPseudoCountMoments.of(found[visits], found[visits]).first)
+        assert fit.low - 0.005 < known < fit.high + 0.005
+        assert fit.high < 0.7
 
 
 def test_a_stationary_start_has_no_regret():

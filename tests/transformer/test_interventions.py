@@ -5,6 +5,7 @@ import torch
 
 from icl_estimators.transformer import (
     INTERVENTIONS,
+    PERFECT_READ_OUT,
     Folded,
     Intervention,
     construction_folded,
@@ -48,13 +49,17 @@ def by_hand(folded, tokens, intervention):
             matches = [float(j > 0 and sequence[j - 1] == token) for j in range(i + 1)]
             if intervention.exact_match and sum(matches):
                 attention = torch.tensor(matches, dtype=torch.float64) / sum(matches)
+            if intervention.perfect_read_out:
+                mass = torch.zeros(K, dtype=torch.float64)
+                out[b, i] = mass.index_add(0, torch.tensor(sequence[: i + 1]), attention).log()
+                continue
             averaged = attention @ torch.stack(phi)
             logits = intervention.read_out_scale * (averaged @ folded.induction)
             out[b, i] = logits + (phi[i] @ folded.direct if intervention.direct_path else 0.0)
     return out
 
 
-@pytest.mark.parametrize("intervention", [Intervention(), *INTERVENTIONS], ids=lambda item: item.name)
+@pytest.mark.parametrize("intervention", [Intervention(), *INTERVENTIONS, PERFECT_READ_OUT], ids=lambda item: item.name)
 def test_every_intervention_is_what_it_says(folded, tokens, intervention):
     logits = intervened_logits(folded, tokens, intervention)
     torch.testing.assert_close(logits.softmax(-1), by_hand(folded, tokens, intervention).softmax(-1))
@@ -97,3 +102,9 @@ def test_a_scale_out_of_range_is_named(scale):
 def test_an_unknown_distance_is_named(folded, tokens):
     with pytest.raises(InputError, match="far"):
         intervened_logits(folded, tokens, Intervention(), far=99)
+
+
+@pytest.mark.parametrize("other", [{"direct_path": False}, {"read_out_scale": 2.0}])
+def test_a_perfect_read_out_cannot_be_changed_further(other):
+    with pytest.raises(InputError, match="a perfect read-out has no direct path and no scale"):
+        Intervention("both", perfect_read_out=True, **other)

@@ -39,6 +39,7 @@ _LOOKS = {
     "read-out-half": Look("#CC79A7", "--"),
     "read-out-double": Look("#CC79A7", ":"),
     "exact-attention-read-out-double": Look("#D55E00", ":"),
+    "perfect-read-out": Look("#009E73", "-"),
 }
 
 
