@@ -17,7 +17,16 @@ from icl_estimators.estimators.capabilities import (
     tolerance_lines,
 )
 from icl_estimators.estimators.contract import CHECK_LENGTH, check_estimator, check_predictions
-from icl_estimators.estimators.registry import DEFAULT_SPECS, REGISTRY, family_of, get, get_all, is_rule, split_specs
+from icl_estimators.estimators.registry import (
+    DEFAULT_SPECS,
+    REGISTRY,
+    family_of,
+    get,
+    get_all,
+    is_rule,
+    rules_record,
+    split_specs,
+)
 
 __all__ = [
     "CHECK_LENGTH",
@@ -42,6 +51,7 @@ __all__ = [
     "get",
     "get_all",
     "is_rule",
+    "rules_record",
     "split_specs",
     "stated_tolerance",
     "stated_tolerances",

@@ -152,6 +152,7 @@ class Construction:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.beta = math.inf if beta is None else positive_real(beta, "beta of construction")
         self.name = "construction" if beta is None else f"construction:{exactly(self.beta)}"
+        self.display = "explicit induction head" + ("" if beta is None else f", β = {self.beta:.3g}")
 
     def predict_proba(self, tokens: ArrayLike) -> Array:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
@@ -227,6 +228,8 @@ class ConstructionSoftmax:
         self.gamma = (
             0.0 if used == 0 and not isinstance(used, bool) else positive_real(used, "gamma of construction-softmax")
         )
+        what = "softmax of frequencies" + (" with a bonus for repeating" if direct_path else "")
+        self.display = f"{what}, γ = {self.gamma:.3g}"
         value = "" if self.gamma_from == "default" else f":{exactly(self.gamma)}"
         self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
 

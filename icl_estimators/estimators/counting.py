@@ -49,6 +49,7 @@ class AddConstant:
         self.order = positive_int(order, "order", at_least=0)
         self.name = (name or f"add-constant:{exactly(self.constant)}") + _order_in_name(self.order)
         self.family = "add-constant" + _order_in_name(self.order)
+        self.display = f"add-α, α = {self.constant:.3g}" + _order_in_words(self.order)
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
@@ -61,6 +62,7 @@ class AddOne(AddConstant):
 
     def __init__(self, n_states: int, *, order: int = 1) -> None:
         super().__init__(n_states, 1.0, order=order, name="add-one")
+        self.display = "add-one" + _order_in_words(self.order)
 
 
 class KrichevskyTrofimov(AddConstant):
@@ -68,6 +70,7 @@ class KrichevskyTrofimov(AddConstant):
 
     def __init__(self, n_states: int, *, order: int = 1) -> None:
         super().__init__(n_states, 0.5, order=order, name="krichevsky-trofimov")
+        self.display = "Krichevsky–Trofimov" + _order_in_words(self.order)
 
 
 class Bayes(AddConstant):
@@ -75,6 +78,7 @@ class Bayes(AddConstant):
 
     def __init__(self, n_states: int, *, concentration: float = 1.0) -> None:
         super().__init__(n_states, positive_real(concentration, "concentration"), name="bayes")
+        self.display = f"Bayes rule of the prior, α = {self.constant:.3g}"
 
 
 class Bigram:
@@ -109,6 +113,8 @@ class Bigram:
         self.order = positive_int(order, "order", at_least=0)
         self.name = ("bigram" if unseen == "uniform" else f"bigram:unseen={unseen}") + _order_in_name(self.order)
         self.family = "bigram" + _order_in_name(self.order)
+        self.display = "unsmoothed bigram" if unseen == "uniform" else "unsmoothed bigram, backing off to frequencies"
+        self.display += _order_in_words(self.order)
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64, exact zeros included."""
@@ -120,6 +126,10 @@ class Bigram:
         else:
             fallback = occurrence_counts(checked, self.n_states) / np.arange(1, checked.shape[1] + 1)[:, None]
         return np.where(visits > 0, counts / np.maximum(visits, 1), fallback)
+
+
+def _order_in_words(order: int) -> str:
+    return "" if order == 1 else f", order {order}"
 
 
 def _order_in_name(order: int) -> str:

@@ -42,6 +42,7 @@ class Recency:
         if self.decay > 1.0:
             raise InputError(f"the decay of recency must be at most 1, not {decay!r}")
         self.name = f"recency:{exactly(self.decay)}"
+        self.display = f"recency-weighted add-one, d = {self.decay:.3g}"
 
     def predict_proba(self, tokens: ArrayLike) -> NDArray[np.float64]:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""

@@ -33,6 +33,7 @@ __all__ = [
     "get_all",
     "is_rule",
     "parse_spec",
+    "rules_record",
     "split_specs",
 ]
 
@@ -295,6 +296,28 @@ def family_of(estimator: object) -> str | None:
     """
     family: object = getattr(estimator, "family", None) if is_rule(estimator) else None
     return family if isinstance(family, str) else None
+
+
+def rules_record(estimators: Iterable[object]) -> dict[str, dict[str, str]]:
+    """Return what run.json says of the rules among some estimators, by name: their family and what readers call them.
+
+    Two rules never have the same display name: where rounding would make it so, the spec is added.
+
+    Examples
+    --------
+    >>> rules_record([get("construction-softmax:2.217:direct_path=false"), get("transformer")])
+    {'construction-softmax:2.217:direct_path=false': {'family': 'construction-softmax:direct_path=false', \
+'display': 'softmax of frequencies, γ = 2.22'}}
+    """
+    rules: dict[str, Any] = {str(getattr(rule, "name", "")): rule for rule in estimators if is_rule(rule)}
+    shown = [rule.display for rule in rules.values()]
+    return {
+        name: {
+            "family": rule.family,
+            "display": rule.display if shown.count(rule.display) == 1 else f"{rule.display} ({name})",
+        }
+        for name, rule in rules.items()
+    }
 
 
 _made_in: dict[int, tuple[Callable[[], Any], str]] = {}  # by identity: how to find the object, and its spec's module

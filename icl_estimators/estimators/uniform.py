@@ -26,6 +26,7 @@ class Uniform:
 
     name = "uniform"
     family = "uniform"
+    display = "uniform"
 
     def __init__(self, n_states: int) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)

@@ -14,6 +14,7 @@ from icl_estimators.engine.executors import Notice, one_thread
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress, crew_for, run_design
 from icl_estimators.engine.tables import Table
+from icl_estimators.estimators import rules_record
 from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.assembly import gamma_record, weight_files
 from icl_estimators.experiments.attention import attention_example_table, attention_table
@@ -166,6 +167,7 @@ def run_study(
         **gamma_record(study.estimators),
         "nearest_construction": scales,
         "subjects": list(plan.likeness.subjects),
+        "rules": rules_record([*study.estimators, *plan.likeness.all_fitted]),
         "fitted_rules": plan.likeness.record(),
         "chains_for_target_se": _chains_needed(study, risk),
         "few_chains": few_chains(risk.smoothing),

@@ -81,6 +81,12 @@ class LikenessDesign:
         return cls(study, tuple(name for name in study.names if any(name in group for group in groups)), fitted)
 
     @property
+    def all_fitted(self) -> tuple[Estimator, ...]:
+        """Every fitted rule that the study does not have anyway, each once."""
+        found = {rule.name: rule for subject in self.subjects for rule in self.rules_of(subject)}
+        return tuple(found.values())
+
+    @property
     def sequences_per_chain(self) -> int:
         """How many sequences of each chain are compared: the first ones of the risk design."""
         return min(self.study.sequences_per_chain, _SEQUENCES)
@@ -210,8 +216,7 @@ def likeness_block(design: LikenessDesign, chains: range) -> LikenessMoments:
     tokens = study.source.sample(
         chains, sequences_per_chain=sequences, length=study.length, seed=study.seed, purpose="risk"
     ).inputs
-    rules = {rule.name: rule for subject in design.subjects for rule in design.rules_of(subject)}
-    everyone = {**{estimator.name: estimator for estimator in study.estimators}, **rules}
+    everyone = {estimator.name: estimator for estimator in (*study.estimators, *design.all_fitted)}
     found = _Distances(
         {name: predict(estimator, tokens, chains, sequences) for name, estimator in everyone.items()}, study.recipes
     )

@@ -9,7 +9,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.engine.result import StudyResult
-from icl_estimators.estimators import Estimator
+from icl_estimators.estimators import Estimator, rules_record
 from icl_estimators.estimators.accepted_options import takes
 from icl_estimators.estimators.identity import study_identity
 from icl_estimators.estimators.registry import parse_spec, split_specs
@@ -174,7 +174,7 @@ class ObservedStudy:
                 self.estimators, self.data, reference=self.reference, window=self.length, level=self.level
             )
         record = {"options": self.record(), "identity": identity, "data": self.data.record}
-        return StudyResult(tables, record | gamma_record(self.estimators))
+        return StudyResult(tables, record | gamma_record(self.estimators) | {"rules": rules_record(self.estimators)})
 
 
 def _digest(data: ObservedSequences) -> str:

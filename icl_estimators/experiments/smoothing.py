@@ -13,7 +13,7 @@ from icl_estimators.engine.executors import Notice, in_order, one_thread
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress, crew_for, run_design
 from icl_estimators.engine.tables import Table
-from icl_estimators.estimators import Estimator
+from icl_estimators.estimators import Estimator, rules_record
 from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.assembly import gamma_record
 from icl_estimators.experiments.interventions import (
@@ -173,6 +173,7 @@ def run_smoothing(
     record = {
         "options": design.record(),
         "identity": identity,
+        "rules": rules_record(study.estimators),
         **gamma_record(study.estimators),
         "intervened_on": [target.name for target in targets],
         "family_formulas": {name: smoothing_family(name, study.n_states).formula for name in design.families},

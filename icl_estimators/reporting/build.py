@@ -14,11 +14,23 @@ from icl_estimators.reporting.figures.saving import save_figure
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import counted
 from icl_estimators.reporting.results import Results, read_results
-from icl_estimators.reporting.sections import answer, bias, design, mechanism, observed, risk, smoothing, trust
+from icl_estimators.reporting.sections import (
+    answer,
+    bias,
+    design,
+    first_page,
+    mechanism,
+    observed,
+    risk,
+    smoothing,
+    trust,
+)
 
 __all__ = ["SECTIONS", "build_report", "listed", "make_report", "remove_report", "report_page", "write_report"]
 
 SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
+    first_page.add_first_page,
+    first_page.add_rules,
     answer.add_answer,
     observed.add_log_loss,
     design.add_design,

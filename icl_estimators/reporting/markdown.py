@@ -97,6 +97,10 @@ class Page:
         """Begin a section."""
         self._blocks.append(f"{'#' * level} {text} {{#{identifier}}}")
 
+    def has(self, identifier: str) -> bool:
+        """Whether a section with this identifier has begun."""
+        return any(block.startswith("#") and block.endswith(f"{{#{identifier}}}") for block in self._blocks)
+
     def text(self, *paragraphs: str) -> None:
         """Add paragraphs, already Markdown."""
         self._blocks.extend(paragraphs)

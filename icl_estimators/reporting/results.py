@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icl_estimators.reporting.style import Look, line_looks
 from icl_estimators.schemas import SCHEMAS, Type
 from icl_estimators.ties import Pairs
 from icl_estimators.validation import InputError
@@ -96,17 +97,32 @@ class Results:
 
     @cached_property
     def subject(self) -> str | None:
-        """Whom the report is about: the trained model (of several runs their mean), else no one."""
-        trained = (*self.recipes, *self.options.get("weights", ()))
-        return trained[0] if trained else None
+        """Whom the report is about: the trained model (of several runs their mean), else your own one, else no one."""
+        models = (*self.recipes, *self.options.get("weights", ()), *self.run.get("subjects", ()))
+        return models[0] if models else None
 
     def display(self, name: str) -> str:
-        """Return the name a reader sees: the Bayes rule is marked, the mean of several runs too."""
+        """Return the name a reader sees: that of the rule; the Bayes rule is marked, the mean of training runs too.
+
+        Specs stand in the section on methods only.
+        """
+        shown = self.rules.get(name, {}).get("display", name)
         if name in self.bayes:
-            return f"{name} (Bayes)" if name != "bayes" else name
+            return f"{shown} (Bayes)" if name != "bayes" else shown
         if name in self.recipes:
-            return f"{name} (mean of {len(self.recipes[name])} runs)"
-        return name
+            return f"{name} (mean of {len(self.recipes[name])} training runs)"
+        return shown
+
+    @property
+    def rules(self) -> dict[str, dict[str, str]]:
+        """Family and display name of the rules that the package knows, by name; empty in older folders."""
+        found: dict[str, dict[str, str]] = self.run.get("rules", {})
+        return found
+
+    def looks(self, names: Sequence[str] | None = None) -> dict[str, Look]:
+        """Return how each estimator's line is drawn, the same in every figure."""
+        families = {name: rule["family"] for name, rule in self.rules.items()}
+        return line_looks(self.curves if names is None else names, families)
 
     @cached_property
     def alarms(self) -> tuple[dict[str, Any], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from typing import Any, NamedTuple
@@ -56,7 +56,6 @@ _FIXED = {
     "unigram": "#56B4E9",
     "uniform": "#7F7F7F",
 }
-_GAMMA = re.compile(r"^(construction-softmax):[0-9.e+-]+(?=:|$)")  # the same kind of line whatever its γ
 _STYLES = ("-", "--", ":", "-.")
 _RC: Any = {
     "figure.dpi": 100,
@@ -109,8 +108,14 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def line_looks(names: Sequence[str]) -> dict[str, Look]:
+def line_looks(names: Sequence[str], families: Mapping[str, str] | None = None) -> dict[str, Look]:
     """Return the look of each estimator's line; the known ones always look the same.
+
+    Parameters
+    ----------
+    names : sequence of str
+    families : mapping of str to str, optional
+        The family of each rule: those that differ in a fitted number alone look alike.
 
     Examples
     --------
@@ -120,7 +125,7 @@ def line_looks(names: Sequence[str]) -> dict[str, Look]:
     looks: dict[str, Look] = {}
     fixed: dict[str, str] = {}  # by name: the first of a kind has the kind's colour
     for name in names:
-        kind = _GAMMA.sub(r"\1", name)
+        kind = name if name in _FIXED else (families or {}).get(name, name)
         if kind in _FIXED and (kind == name or (kind not in names and kind not in fixed)):
             fixed.setdefault(kind, name)
     known = {name: Look(_FIXED[kind]) for kind, name in fixed.items()}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from icl_estimators.reporting.figures.lines import context_axis, curve_of, draw_curves
 from icl_estimators.reporting.results import Results, records
-from icl_estimators.reporting.style import MUTED, SEQUENTIAL, WIDTH, Look, figure_style, heat_map, line_looks
+from icl_estimators.reporting.style import MUTED, SEQUENTIAL, WIDTH, Look, figure_style, heat_map
 
 __all__ = ["EXAMPLE_POSITIONS", "attention_example_figure", "attention_names", "mass_figure", "state_label"]
 
@@ -86,7 +86,7 @@ def _token_axes(axes: Axes, labels: list[str]) -> None:
 
 def mass_figure(results: Results) -> Figure:
     """Draw layer 1's mass on the previous token and layer 2's mass on matches with its chance level, with intervals."""
-    looks = line_looks(results.curves)
+    looks = results.looks()
     known = set(results.tables["attention"]["estimator"])
     names = [name for name in results.curves if name in known]
     with figure_style():

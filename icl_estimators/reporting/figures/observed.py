@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from icl_estimators.reporting.results import Results, records
-from icl_estimators.reporting.style import WIDTH, figure_style, line_looks, wrap_name
+from icl_estimators.reporting.style import WIDTH, figure_style, wrap_name
 from icl_estimators.row_names import of_window
 
 __all__ = ["log_loss_figure"]
@@ -17,7 +17,7 @@ def log_loss_figure(results: Results) -> Figure:
     rows = results.tables["risk"].query("metric == 'log_loss_nats'")
     rows = rows[np.isfinite(rows["estimate"])].sort_values("estimate", kind="stable")
     names = results.options["estimators"]
-    looks = line_looks(names)
+    looks = results.looks(names)
     whose = {of_window(name, results.length): name for name in names}
     with figure_style():
         figure = Figure(figsize=(WIDTH, 0.7 + 0.3 * max(3, len(rows))))

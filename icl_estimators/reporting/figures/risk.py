@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from icl_estimators.readout_floor import readout_floor
 from icl_estimators.reporting.figures.lines import Curve, context_axis, curve_of, draw_curves, draw_level
 from icl_estimators.reporting.results import Results
-from icl_estimators.reporting.style import MUTED, WIDTH, LineEnd, Look, figure_style, line_looks
+from icl_estimators.reporting.style import MUTED, WIDTH, LineEnd, Look, figure_style
 
 __all__ = ["floor_applies", "infinite_figure", "infinite_names", "kl_figure", "regret_figure", "regret_names"]
 
@@ -43,7 +43,7 @@ def kl_figure(results: Results) -> Figure:
     Where an estimator's KL is infinite with positive probability its mean is infinite: its line is the mean over the
     sequences where it is finite, dashed and labelled so.
     """
-    looks = line_looks(results.curves)
+    looks = results.looks()
     infinite = infinite_names(results)
     curves = []
     for name in results.curves:
@@ -68,7 +68,7 @@ def kl_figure(results: Results) -> Figure:
 
 def regret_figure(results: Results) -> Figure:
     """Draw the excess of KL over the Bayes rule's against context length, log–log, with bands."""
-    looks = line_looks(results.curves)
+    looks = results.looks()
     with figure_style():
         figure = Figure(figsize=(WIDTH, 3.8))
         axes = figure.add_subplot()
@@ -84,7 +84,7 @@ def regret_figure(results: Results) -> Figure:
 
 def infinite_figure(results: Results) -> Figure:
     """Draw the share of sequences with infinite KL against context length, with Wilson intervals."""
-    looks = line_looks(results.curves)
+    looks = results.looks()
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.9))
         axes = figure.add_subplot()

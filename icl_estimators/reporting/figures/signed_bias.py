@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from icl_estimators.reporting.figures.lines import curve_of, draw_curves
 from icl_estimators.reporting.results import Results
-from icl_estimators.reporting.style import MUTED, WIDTH, figure_style, line_looks
+from icl_estimators.reporting.style import MUTED, WIDTH, figure_style
 
 __all__ = ["signed_bias_figure"]
 
@@ -15,7 +15,7 @@ _LEAST = 1e-3  # of the y-axis on either side of 0
 
 def signed_bias_figure(results: Results) -> Figure:
     """Draw the mean of p̂ − P against P, by tenths of P, with pointwise intervals; a panel a context length."""
-    looks = line_looks(results.curves)
+    looks = results.looks()
     lengths = results.shown_lengths((3, 12))
     frame = results.tables["signed_bias"]
     with figure_style():

@@ -67,7 +67,8 @@ def pseudo_count_figure(smoothing: pd.DataFrame, run: dict[str, Any], *, caption
     hidden = {*(run for runs in recipes.values() for run in runs), *(f"{recipe}:recipe" for recipe in recipes)}
     rows = smoothing[(smoothing["by"] == "visits") & (smoothing["parameter"] == "pseudo_count")]
     names = [name for name in dict.fromkeys(rows["estimator"]) if name not in hidden]
-    looks = line_looks(names)
+    families = {name: rule["family"] for name, rule in run.get("rules", {}).items()}
+    looks = line_looks(names, families)
     absent = []
     with figure_style():
         figure = Figure(figsize=(WIDTH, 3.9))

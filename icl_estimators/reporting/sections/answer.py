@@ -233,9 +233,15 @@ def alarm_sentence(row: Mapping[str, Any]) -> str:
 
 def add_answer(page: Page, results: Results) -> None:
     """Add the sentences and the headline table."""
-    page.heading("The answer", "answer")
-    sentences = (nearest_sentence(results), departure_sentence(results), pseudo_count_sentence(results))
-    page.items([*map(alarm_sentence, results.alarms), *(sentence for sentence in sentences if sentence)])
+    answered = page.has("answer")  # the first half page is there
+    if answered:
+        page.heading("Distance from Bayes", "distance")
+    else:
+        page.heading("The answer", "answer")
+    sentences = [nearest_sentence(results), departure_sentence(results)]
+    if not answered:
+        sentences = [*map(alarm_sentence, results.alarms), *sentences, pseudo_count_sentence(results)]
+    page.items([sentence for sentence in sentences if sentence])
     if results.observed:
         _add_observed_table(page, results)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icl_estimators.band_coverage import band_note
-from icl_estimators.reporting.markdown import Page, escape
+from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import counted
 from icl_estimators.reporting.results import Results
 
@@ -20,7 +20,11 @@ def add_design(page: Page, results: Results) -> None:
 
 
 def _names(results: Results) -> str:
-    return ", ".join(escape(name) for name in results.options["estimators"])
+    """Name the estimators as the report does, each with its name for the command line."""
+    shown = ((results.display(name), name) for name in results.options["estimators"])
+    return "; ".join(
+        escape(display) if display == name else f"{escape(display)} ({code(name)})" for display, name in shown
+    )
 
 
 def _simulated(results: Results) -> list[str]:
