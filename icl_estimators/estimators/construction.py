@@ -147,6 +147,7 @@ class Construction:
     """
 
     family = "construction"
+    positive = False
 
     def __init__(self, n_states: int, beta: float | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
@@ -201,6 +202,8 @@ class ConstructionSoftmax:
     >>> rule.predict_proba([[0, 1, 0, 2, 0]])[0, -1].round(4).tolist()
     [0.1554, 0.4223, 0.4223]
     """
+
+    positive = True
 
     def __init__(
         self,

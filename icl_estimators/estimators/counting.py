@@ -43,6 +43,8 @@ class AddConstant:
     [0.6666666666666666, 0.3333333333333333]
     """
 
+    positive = True
+
     def __init__(self, n_states: int, constant: float, *, order: int = 1, name: str | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.constant = positive_real(constant, "the constant of add-constant")
@@ -104,6 +106,8 @@ class Bigram:
     >>> Bigram(3).predict_proba([[0, 1, 0, 2, 0]])[0, -1].tolist()
     [0.0, 0.5, 0.5]
     """
+
+    positive = False
 
     def __init__(self, n_states: int, *, unseen: Literal["uniform", "prefix"] = "uniform", order: int = 1) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)

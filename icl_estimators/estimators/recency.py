@@ -35,6 +35,7 @@ class Recency:
     """
 
     family = "recency"
+    positive = True
 
     def __init__(self, n_states: int, decay: float) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)

@@ -298,8 +298,10 @@ def family_of(estimator: object) -> str | None:
     return family if isinstance(family, str) else None
 
 
-def rules_record(estimators: Iterable[object]) -> dict[str, dict[str, str]]:
-    """Return what run.json says of the rules among some estimators, by name: their family and what readers call them.
+def rules_record(estimators: Iterable[object]) -> dict[str, dict[str, Any]]:
+    """Return what run.json says of the rules among some estimators, by name.
+
+    Their family, what readers call them, and whether they cannot give probability 0 (`positive`).
 
     Two rules never have the same display name: where rounding would make it so, the spec is added.
 
@@ -307,13 +309,14 @@ def rules_record(estimators: Iterable[object]) -> dict[str, dict[str, str]]:
     --------
     >>> rules_record([get("construction-softmax:2.217:direct_path=false"), get("transformer")])
     {'construction-softmax:2.217:direct_path=false': {'family': 'construction-softmax:direct_path=false', \
-'display': 'softmax of frequencies, γ = 2.22'}}
+'positive': True, 'display': 'softmax of frequencies, γ = 2.22'}}
     """
     rules: dict[str, Any] = {str(getattr(rule, "name", "")): rule for rule in estimators if is_rule(rule)}
     shown = [rule.display for rule in rules.values()]
     return {
         name: {
             "family": rule.family,
+            "positive": rule.positive,
             "display": rule.display if shown.count(rule.display) == 1 else f"{rule.display} ({name})",
         }
         for name, rule in rules.items()

@@ -27,6 +27,7 @@ class Uniform:
     name = "uniform"
     family = "uniform"
     display = "uniform"
+    positive = True
 
     def __init__(self, n_states: int) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)

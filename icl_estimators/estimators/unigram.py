@@ -30,6 +30,7 @@ class Unigram:
     name = "unigram"
     family = "unigram"
     display = "unigram"
+    positive = True
 
     def __init__(self, n_states: int) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)

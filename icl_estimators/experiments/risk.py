@@ -50,7 +50,7 @@ class RiskMoments(Summary):
     pairs : dict of metric to PairwiseMoments
         Of the mean over context lengths of all estimators, their names sorted; empty if there is one only.
     signed_bias : dict of estimator to RatioMoments
-        Context length by bin of the true probability; single estimators only.
+        Context length by bin of the true probability.
     smoothing : dict of estimator to SmoothingMoments
         What fits of a pseudo-count by visits need.
     martingale : Moments or None
@@ -108,6 +108,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     bias: dict[str, list[RatioMoments]] = {}
     smoothing: dict[str, SmoothingSums] = {}
     foresight: dict[tuple[str, str], Array] = {}
+    pooled: dict[str, Array] = {}
     prefixes = SmoothingPrefixes(counts, ["visits"], every_up_to=_EVERY_VISIT_UP_TO)
     for estimator in study.estimators:
         predictions = predict(estimator, sample.inputs, chains, study.sequences_per_chain)
@@ -128,7 +129,14 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
             signed_bias_moments(cell, predictions[unit]) for cell, unit in zip(cells, units, strict=True)
         ]
         smoothing[estimator.name] = prefixes.sums(predictions)
+        recipe_of_it = next((recipe for recipe, runs in study.recipes.items() if estimator.name in runs), None)
+        if recipe_of_it is not None:  # signed bias is linear in p̂: that of the runs together is that of their mean
+            share = predictions / len(study.recipes[recipe_of_it])
+            pooled[recipe_of_it] = share + pooled[recipe_of_it] if recipe_of_it in pooled else share
     for recipe, runs in study.recipes.items():
+        bias[recipe] = [
+            signed_bias_moments(cell, pooled[recipe][unit]) for cell, unit in zip(cells, units, strict=True)
+        ]
         chain[recipe] = _ChainValues.average([chain[name] for name in runs])
         smoothing[recipe] = SmoothingSums.average([smoothing[name] for name in runs])
     martingale = None

@@ -220,9 +220,9 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
     rows: list[tuple[Cell, ...]] = []
     labels = context_labels(study.length)
     edges = list(pairwise(BIN_EDGES.tolist()))
-    for estimator in study.estimators:
+    for name in study.names:
         result = ratio_intervals(
-            moments.signed_bias[estimator.name],
+            moments.signed_bias[name],
             level=study.level,
             empty=Note(Code.EMPTY_BIN),
             fewest=min(FEWEST_CHAINS, study.chains),
@@ -230,7 +230,7 @@ def signed_bias_table(study: Study, moments: RiskMoments) -> Table:
         for index, (label, (low, high)) in enumerate(product(labels, edges)):
             rows.append(
                 (
-                    estimator.name,
+                    name,
                     label,
                     low,
                     high,

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from icl_estimators.reporting.style import Look, line_looks
+from icl_estimators.row_names import of_window
 from icl_estimators.schemas import SCHEMAS, Type
 from icl_estimators.ties import Pairs
 from icl_estimators.validation import InputError
@@ -106,17 +107,31 @@ class Results:
 
         Specs stand in the section on methods only.
         """
-        shown = self.rules.get(name, {}).get("display", name)
+        if name in self._windowed:
+            return f"{self.display(self._windowed[name])}, last {self.length}"
+        shown = str(self.rules.get(name, {}).get("display", name))
         if name in self.bayes:
             return f"{shown} (Bayes)" if name != "bayes" else shown
         if name in self.recipes:
             return f"{name} (mean of {len(self.recipes[name])} training runs)"
         return shown
 
+    @cached_property
+    def _windowed(self) -> dict[str, str]:
+        """Whose row it is where an estimator reads only the last tokens of an observed sequence."""
+        if not self.observed:
+            return {}
+        return {of_window(name, self.length): name for name in self.options["estimators"]}
+
+    @cached_property
+    def positive(self) -> frozenset[str]:
+        """Rules that cannot give probability 0: their KL is never infinite."""
+        return frozenset(name for name, rule in self.rules.items() if rule.get("positive"))
+
     @property
-    def rules(self) -> dict[str, dict[str, str]]:
+    def rules(self) -> dict[str, dict[str, Any]]:
         """Family and display name of the rules that the package knows, by name; empty in older folders."""
-        found: dict[str, dict[str, str]] = self.run.get("rules", {})
+        found: dict[str, dict[str, Any]] = self.run.get("rules", {})
         return found
 
     def looks(self, names: Sequence[str] | None = None) -> dict[str, Look]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 __all__ = ["RULE_MEANINGS"]
 
 RULE_MEANINGS: dict[str, str] = {
-    "add-constant": "(n_vw + α)/(n_v + Kα): every transition is counted α times more than it occurred; add-one is α = 1, "
-    "Krichevsky–Trofimov α = ½",
+    "add-constant": "(n_vw + α)/(n_v + Kα): every transition is counted α times more than it occurred; add-one is "
+    "α = 1, Krichevsky–Trofimov α = ½",
     "bigram": "n_vw/n_v, the frequencies of what followed v; uniform before v has been left",
     "construction": "the same frequencies, copied by attention: the induction head written as matrices; token "
     "frequencies before v has been left",

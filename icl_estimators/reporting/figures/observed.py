@@ -27,7 +27,7 @@ def log_loss_figure(results: Results) -> Figure:
             axes.plot(row["estimate"], place, "o", color=colour, markersize=5)
             if np.isfinite(row["ci_low"]):
                 axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=1.6)
-        axes.set_yticks(range(len(rows)), [wrap_name(name, 44) for name in rows["estimator"]])
+        axes.set_yticks(range(len(rows)), [wrap_name(results.display(name), 44) for name in rows["estimator"]])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(False, axis="y")
         axes.set_xlabel("log loss per prediction, nats")

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icl_estimators.reporting.markdown import Page, code, escape
-from icl_estimators.reporting.numbers import counted, interval, interval_of, percent_interval, spell
+from icl_estimators.reporting.markdown import Page, escape
+from icl_estimators.reporting.numbers import counted, digits_that_add_up, interval, interval_of, percent_interval, spell
 from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.sections.smoothing import pseudo_counts
+from icl_estimators.row_names import of_window
 
 __all__ = ["RULES", "add_answer", "departure_sentence", "nearest_sentence", "pseudo_count_sentence", "ranking"]
+
+BY_DEFINITION = "0, by definition"
 
 NOT_DISTINGUISHABLE = "not distinguishable"
 
@@ -89,7 +92,12 @@ def nearest_sentence(results: Results) -> str:
     else:
         measure, head = "mean KL difference", f"Nearest to {reference}, or below it."
         unit = f"nats from {reference}, averaged over n = 1 … {results.length}; there is no exact Bayes rule here"
-    text = f"**{head}** {_name(results, best.name)} has a {measure} of {best} {unit}."
+    digits = 4
+    pair = results.pairs.of(finite[1].name, best.name) if len(finite) > 1 else None
+    if pair is not None and math.isfinite(pair.difference):
+        digits = digits_that_add_up(finite[1].value, best.value, pair.difference)
+    shown = interval(best.value, best.low, best.high, digits)
+    text = f"**{head}** {_name(results, best.name)} has a {measure} of {shown} {unit}."
     if len(finite) > 1:
         text += _next(results, best, finite[1:])
     return text
@@ -98,6 +106,8 @@ def nearest_sentence(results: Results) -> str:
 def _next(results: Results, best: Estimate, others: list[Estimate], digits: int = 4) -> str:
     """Say how far the runner-up is from the best, and which others are tied with it, by paired differences."""
     second, pair = others[0], results.pairs.of(others[0].name, best.name)
+    if pair is not None and math.isfinite(pair.difference):
+        digits = digits_that_add_up(second.value, best.value, pair.difference, digits)
     if pair is None:
         verdict = f"{spell(second.value - best.value, digits)} more; there is no paired comparison"
     elif pair.verdict == "identical":
@@ -134,6 +144,29 @@ def _nearest_observed(results: Results) -> str:
         if others:
             text += _next(results, best, others)
     return text
+
+
+def model_sentence(results: Results) -> str | None:
+    """Say how the trained model does on observed data, beside the rules that read the same tokens."""
+    if not results.observed or results.subject is None:
+        return None
+    found = {item.name: item for item in ranking(results) if math.isfinite(item.value)}
+    name = next((row for row in (of_window(results.subject, results.length), results.subject) if row in found), None)
+    if name is None:
+        return None
+    own = found[name]
+    text = (
+        f"**The transformer.** {_name(results, name)}, has {interval(own.value, own.low, own.high)} nats per prediction."
+        f" It was trained on simulated chains, not on these data, and reads only the last "
+        f"{counted(results.length, 'token')}."
+    )
+    rivals = [row for row in results.pairs.compared(name, list(found)) if row != name]
+    pair = results.pairs.of(name, rivals[0]) if rivals else None
+    if pair is None or not pair.decided:
+        return text
+    shown = interval(pair.difference, pair.low, pair.high)
+    said = {"worse": "worse", "better": "better"}.get(pair.verdict, pair.verdict)
+    return f"{text} Minus the best rule that reads the same tokens, {_name(results, rivals[0])}: {shown}, {said}."
 
 
 def departure_sentence(results: Results) -> str | None:
@@ -205,7 +238,12 @@ def pseudo_count_sentence(results: Results) -> str | None:
         return f"{head} The data identify it at fewer than two numbers of visits."
     first, last = Estimate.of(rows[0]), Estimate.of(rows[-1])
     few, many = (f"{row['value']:g}" for row in (rows[0], rows[-1]))
-    bayes = f"Bayes adds {results.options['concentration']:g} at every number of visits."
+    alpha = f"{results.options['concentration']:g}"
+    bayes = (
+        f"Bayes adds {alpha} at every number of visits."
+        if results.exact_posterior
+        else f"A rule that ignored what the first token says of the chain would add {alpha} at every number of visits."
+    )
     start, end = (interval(item.value, item.low, item.high, 3) for item in (first, last))
     return f"{head} {start} after {_visits(few)}, {end} after {_visits(many)}. {bayes}"
 
@@ -215,7 +253,7 @@ def _visits(count: str) -> str:
 
 
 def _name(results: Results, name: str) -> str:
-    return code(results.display(name))
+    return _shown(results, name)
 
 
 def _shown(results: Results, name: str) -> str:
@@ -238,7 +276,7 @@ def add_answer(page: Page, results: Results) -> None:
         page.heading("Distance from Bayes", "distance")
     else:
         page.heading("The answer", "answer")
-    sentences = [nearest_sentence(results), departure_sentence(results)]
+    sentences = [nearest_sentence(results), model_sentence(results), departure_sentence(results)]
     if not answered:
         sentences = [*map(alarm_sentence, results.alarms), *sentences, pseudo_count_sentence(results)]
     page.items([sentence for sentence in sentences if sentence])
@@ -261,11 +299,18 @@ def _add_table(page: Page, results: Results) -> None:
     rows = []
     for name in sorted(means, key=lambda name: (_last_if_undefined(means[name]), infinite[name]["estimate"])):
         mean = means[name]
-        cells = [_shown(results, name) + marks.get(name, ""), interval_of(mean)]
-        cells += [spell(results.at("risk", name, n, metric=metric)["estimate"]) for n in lengths]
+        by_definition = exact and name in results.bayes
+        cells = [_shown(results, name) + marks.get(name, ""), BY_DEFINITION if by_definition else interval_of(mean)]
+        cells += [
+            "0" if by_definition else spell(results.at("risk", name, n, metric=metric)["estimate"]) for n in lengths
+        ]
         if some_infinite:
             share = infinite[name]
-            cells.append(percent_interval(share["estimate"], share["ci_low"], share["ci_high"]))
+            cells.append(
+                "never"
+                if name in results.positive
+                else percent_interval(share["estimate"], share["ci_low"], share["ci_high"])
+            )
         rows.append(cells)
     if some_infinite:
         header.append("infinite KL in")
@@ -306,13 +351,14 @@ def _add_observed_table(page: Page, results: Results) -> None:
     header = ["estimator", "log loss, nats"]
     marks = _tied_marks(results, [item.name for item in found if math.isfinite(item.value)])
     rows = [
-        [escape(item.name) + marks.get(item.name, ""), interval(item.value, item.low, item.high, 5)] for item in found
+        [_shown(results, item.name) + marks.get(item.name, ""), interval(item.value, item.low, item.high, 5)]
+        for item in found
     ]
     if any(math.isfinite(item.low) for item in found):
         header[1] += f" [{results.level_text}]"
     remarks = ["gave probability 0 to a token that occurred" if math.isinf(item.value) else "" for item in found]
     read = (
-        f"`:window={results.length}`: reads only the last {counted(results.length, 'token')}, as a fresh prefix; "
+        f"“last {results.length}”: reads only the last {counted(results.length, 'token')}, as a fresh prefix; "
         "the others read the whole history."
         if results.slides
         else f"No history is longer than the window of {counted(results.length, 'token')}: both give the same "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from icl_estimators.reporting.figures.decomposition import PARTS, decomposition_figure, decomposition_names
-from icl_estimators.reporting.figures.signed_bias import signed_bias_figure
+from icl_estimators.reporting.figures.signed_bias import signed_bias_figure, signed_bias_names
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import counted, interval_of, spell
 from icl_estimators.reporting.results import Results
@@ -82,8 +82,11 @@ def add_signed_bias(page: Page, results: Results) -> None:
     page.text(
         "Which probabilities are predicted too high, and which too low? In {fig:signed-bias} the horizontal axis is "
         "the true probability P of a next token, in ten bins. A line that falls from above 0 to below 0 means that the "
-        "estimator shrinks its predictions towards the middle: it smooths. The Bayes rule smooths too, but less as the "
-        f"context grows. All lengths are in {code('signed_bias.csv')}."
+        "estimator shrinks its predictions towards the middle: it smooths. "
+        + ("The Bayes rule smooths too, but less as the context grows. " if results.exact_posterior else "")
+        + "The figure has the model, the Bayes rule and "
+        "the rules most like the model, and only bins that enough chains reach; everyone and all lengths are in "
+        f"{code('signed_bias.csv')}."
     )
     page.figure(
         "signed-bias",
@@ -98,11 +101,14 @@ def add_signed_bias(page: Page, results: Results) -> None:
 def _bias_ends(results: Results) -> str:
     frame = results.tables["signed_bias"]
     texts = []
-    for name in results.curves:
+    for name in signed_bias_names(results):
         rows = frame[(frame["estimator"] == name) & (frame["context_length"] == str(results.length))]
+        rows = rows[rows["ci_low"].notna()]
         if rows.empty:
             continue
         low, high = rows["estimate"].iloc[0], rows["estimate"].iloc[-1]
         if math.isfinite(low) and math.isfinite(high):
-            texts.append(f"{results.display(name)} {spell(low, 3)} in the lowest bin, {spell(high, 3)} in the highest")
+            texts.append(
+                f"{results.display(name)} {spell(low, 3)} in the lowest bin drawn, {spell(high, 3)} in the highest"
+            )
     return "; ".join(texts) or "no estimates"

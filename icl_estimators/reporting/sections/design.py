@@ -114,11 +114,11 @@ def _observed(results: Results) -> list[str]:
         "**Aims.** To find out which rule predicts the next token of a real sequence best.",
         f"**Data.** {escape(str(options['data']))}: {counted(options['n_sequences'], 'sequence')}, "
         f"{counted(options['n_predictions'], 'prediction')}, {counted(options['states'], 'state')} "
-        f"({', '.join(labels)}). The true law is not known.",
+        f"({', '.join(labels)}). {escape(results.run.get('data', {}).get('about', ''))} The true law is not known.",
         "**Estimands.** The mean log loss −log p̂ of the observed next token, in nats. Each token after the first is "
         "predicted from the tokens before it.",
         f"**Methods.** {counted(len(options['estimators']), 'estimator')}: {_names(results)}. Rows marked "
-        f"`:window={options['length']}` read only the last {options['length']} tokens, as a fresh prefix; the others "
+        f"“last {options['length']}” (`:window={options['length']}` in the tables) read only the last {options['length']} tokens, as a fresh prefix; the others "
         f"read the whole history.{_gamma(results)}",
         "**Performance measures.** The mean over all predictions"
         + (

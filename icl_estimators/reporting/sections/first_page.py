@@ -71,8 +71,8 @@ def bayes_sentence(results: Results) -> str | None:
             "regret is infinite."
         )
     text = (
-        f"**How far from Bayes.** Its KL from the truth exceeds that of the Bayes rule by {interval_of(regret)} nats on "
-        f"average over n = 1 … {results.length}."
+        f"**How far from Bayes.** Its KL from the truth exceeds that of the Bayes rule by {interval_of(regret)} nats "
+        f"on average over n = 1 … {results.length}."
     )
     cause = largest_part(results, subject)
     if cause is not None:
@@ -106,12 +106,20 @@ def pseudo_count_words(results: Results) -> str | None:
     if len(rows) < 2:
         return None
     first, last = rows[0], rows[-1]
+    alpha = f"{results.options['concentration']:g}"
+    whose = "Bayes adds" if results.exact_posterior else "a rule that ignored the start law would add"
     few, many = (f"{row['value']:g} visit{'' if row['value'] == 1 else 's'}" for row in (first, last))
     return (
         f"**What it adds to the counts.** After {few} of the current token it smooths as if it added "
-        f"{interval_of(first, 3)} to every count, after {many} as if it added {interval_of(last, 3)}; Bayes adds "
-        f"{results.options['concentration']:g} at every number of visits."
+        f"{_figures(first)} to every count, after {many} as if it added {_figures(last)}; {whose} {alpha} at every "
+        "number of visits."
     )
+
+
+def _figures(row: dict[str, Any]) -> str:
+    """Spell a pseudo-count with about three significant figures."""
+    size = float(row["estimate"])
+    return interval_of(row, 3 if size < 1 else 2 if size < 10 else 1)
 
 
 def induction_lengths(results: Results, subject: str) -> list[int]:
@@ -149,17 +157,17 @@ def induction_sentence(results: Results) -> str | None:
             "what followed the current token before more than chance would."
         )
     n = min(lengths, key=lambda length: abs(length - min(24, results.length)))
-    previous, match, chance = (
+    previous, match = (
         float(results.at("attention", subject, n, quantity=quantity)["estimate"])
-        for quantity in ("previous_token_mass", "match_mass", "match_mass_chance")
+        for quantity in ("previous_token_mass", "match_mass")
     )
     whole = lengths == list(range(lengths[0], lengths[-1] + 1))
-    where = f"at n = {lengths[0]} to {lengths[-1]}" if whole else f"at {len(lengths)} of {results.length} lengths"
-    lost = "" if lengths[-1] == results.length else f", and no longer at n = {results.length}"
+    where = f"up to n = {lengths[-1]}" if whole and lengths[-1] < results.length else ""
+    where = where or ("" if whole else f"at {len(lengths)} of {results.length} context lengths")
     return (
-        f"{head} Yes, {where}{lost}: at n = {n}, layer 1 puts {spell(previous, 2)} of its attention on the previous "
-        f"token, and layer 2 puts {spell(match, 2)} on what followed the current token before, where chance would put "
-        f"{spell(chance, 2)}."
+        f"{head} Yes{', ' if where else ''}{where}: layer 1 puts {spell(previous, 2)} of its attention on the previous "
+        f"token, and layer 2 puts {spell(match, 2)} on what followed the current token before, more than chance would "
+        f"(n = {n})."
     )
 
 
@@ -193,7 +201,7 @@ def _add_forest(page: Page, results: Results, names: list[str]) -> None:
         parts.append(f"{results.display(name)}: {distance}{what} {shown}")
     left = (
         f"how much of the probability each rule puts elsewhere than {_who(results, subject)}; right: "
-        if distances
+        if distances and subject
         else ""
     )
     page.figure(

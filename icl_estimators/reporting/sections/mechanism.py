@@ -169,7 +169,8 @@ def _circuit_alt(results: Results, name: str) -> str:
     ):
         mine, theirs = _values(results, name, matrix), _values(results, twin(name), matrix)
         norm = float(np.linalg.norm(mine)) or 1.0
-        texts.append(f"{label}: {100 * (1 - (np.linalg.norm(mine - theirs) / norm) ** 2):.0f} %")
+        share = 1 - (np.linalg.norm(mine - theirs) / norm) ** 2  # below 0 where 0 would be closer than the construction
+        texts.append(f"{label}: {100 * share:.0f} %" if share > 0 else f"{label}: none")
     return f"Share of the model’s squared entries that the construction accounts for: {', '.join(texts)}."
 
 

@@ -25,7 +25,7 @@ def add_log_loss(page: Page, results: Results) -> None:
     page.heading("Log loss", "log-loss")
     text = "{fig:log-loss} shows the mean log loss of each estimator, smallest first."
     if infinite:
-        listed = ", ".join(escape(item.name) for item in infinite)
+        listed = ", ".join(escape(results.display(item.name)) for item in infinite)
         text += (
             f" Not drawn: {listed}. A token occurred that was given probability 0, so the mean is infinite; the notes "
             f"in {code('risk.csv')} say how often."
@@ -42,6 +42,6 @@ def add_log_loss(page: Page, results: Results) -> None:
             else "; one series, no intervals."
         ),
         "Dot plot of the mean log loss per prediction in nats: "
-        + ", ".join(f"{item.name} {spell(item.value, 3)}" for item in finite)
+        + ", ".join(f"{results.display(item.name)} {spell(item.value, 3)}" for item in finite)
         + ".",
     )

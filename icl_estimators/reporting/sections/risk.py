@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 from icl_estimators.readout_floor import readout_floor
 from icl_estimators.reporting.figures.risk import (
@@ -272,12 +273,22 @@ def add_runs(page: Page, results: Results) -> None:
         "These models share one training recipe and differ in the seed. {tbl:runs} has two intervals for their mean: "
         "one for *these* runs (only the chains are a sample), and one for the *recipe* (the runs are a sample too)."
     )
-    rows = []
+    rows, spreads = [], []
     for recipe, runs in results.recipes.items():
         whom = [*((run, "this run") for run in runs), (recipe, "these runs"), (f"{recipe}:recipe", "the recipe")]
-        for name, scope in whom:
-            row = results.at("risk", name, "mean", metric=metric)
-            rows.append([escape(name), scope, interval_of(row)])
+        found = [results.at("risk", name, "mean", metric=metric) for name, _ in whom]
+        values = [float(row["estimate"]) for row in found[: len(runs)]]
+        spread = statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
+        # Rows that differ only beyond the fourth decimal would look the same.
+        digits = 4 if not 0 < spread < 1e-4 else min(7, 2 - math.floor(math.log10(spread)))
+        rows += [
+            [escape(name), scope, interval_of(row, digits)] for (name, scope), row in zip(whom, found, strict=True)
+        ]
+        spreads.append(
+            f"Between the {len(runs)} runs of {escape(recipe)} the mean {what} has a standard deviation of "
+            f"{spell(spread, max(digits, 5))} nats, on the same chains."
+        )
+    page.text(*spreads)
     page.table(
         "runs",
         ["rows", "interval for", f"mean {what}, nats [{results.level_text}]"],

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
+import pandas as pd
+from scipy.special import ndtr, ndtri
 
 from icl_estimators.metrics import MEANINGS
 from icl_estimators.reporting.figures.checks import CHECK_TITLES, agreeing, check_figure
 from icl_estimators.reporting.markdown import Page, code, escape, prose
 from icl_estimators.reporting.numbers import counted, spell
-from icl_estimators.reporting.results import Results
+from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.sections.answer import RULES, alarm_sentence
 from icl_estimators.schemas import SCHEMAS
 
-__all__ = ["add_checks", "add_definitions", "add_provenance"]
+__all__ = ["add_checks", "add_definitions", "add_provenance", "verdict_on_checks"]
+
+_ALARM = 0.01
+"""Adjusted p-value below which a self-check is reported as failed."""
 
 
 def add_checks(page: Page, results: Results) -> None:
@@ -30,6 +34,7 @@ def add_checks(page: Page, results: Results) -> None:
         "lengths and estimators share draws, so many neighbouring dots can lie on the same side. A dot far outside the "
         "shaded range would be a warning."
     )
+    page.text(verdict_on_checks(frame))
     kinds = list(dict.fromkeys(frame["check"]))
     inner = float(ndtri(0.975))
     rows = []
@@ -57,6 +62,24 @@ def add_checks(page: Page, results: Results) -> None:
         ["check", "comparisons", "beyond ±1.96", "largest absolute z"],
         rows,
         f"Self-checks; 5 % are expected beyond ±1.96 if all agree. Each is a row of {code('checks.csv')}.",
+    )
+
+
+def verdict_on_checks(frame: pd.DataFrame) -> str:
+    """Say in one line whether all checks pass, adjusted for their number (Bonferroni), or which does not."""
+    worst = max(records(frame), key=lambda row: abs(float(row["z"])))
+    z, count = float(worst["z"]), len(frame)
+    chance = min(1.0, 2.0 * count * float(ndtr(-abs(z))))
+    if chance >= _ALARM:
+        return (
+            f"**All {count:,} checks pass.** The largest |z| is {abs(z):.1f}; among so many independent checks its "
+            f"p-value, adjusted for their number (Bonferroni), is {spell(chance, 2)}."
+        )
+    where = "averaged over n" if worst["context_length"] == "mean" else f"at n = {worst['context_length']}"
+    return (
+        f"**Look here.** {CHECK_TITLES.get(worst['check'], escape(str(worst['check'])))}, "
+        f"{escape(str(worst['estimator']))}, {where}: z = {spell(z, 1)}, although all {count:,} checks together should give so large a value with "
+        f"probability {spell(chance, 4)} at most (Bonferroni)."
     )
 
 

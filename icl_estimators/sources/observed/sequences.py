@@ -29,12 +29,15 @@ class ObservedSequences:
         A sequence of L tokens gives L − 1 predictions to score.
     form : str
         How labels were separated, in words; empty where nothing was read from a file.
+    about : str
+        What was measured, when, and how the states were defined, in a sentence or two; empty where that is not known.
     """
 
     name: str
     labels: tuple[str, ...]
     sequences: tuple[NDArray[np.int64], ...]
     form: str = ""
+    about: str = ""
 
     @property
     def n_states(self) -> int:
@@ -53,6 +56,7 @@ class ObservedSequences:
         return {
             "name": self.name,
             "form": self.form,
+            "about": self.about,
             "n_states": self.n_states,
             "labels": list(self.labels),
             "n_sequences": len(lengths),
@@ -79,6 +83,14 @@ class ObservedSequences:
         return f"read {self.name}: {states}, {sequences}, {self.n_predictions:,} predictions{form}"
 
 
+_ELNINO = (
+    "Sea-surface temperature of the eastern tropical Pacific, monthly from January 1950 to December 2010 (the El Niño "
+    "data set of statsmodels; source: National Oceanic and Atmospheric Administration). A month is El Niño if its "
+    "temperature is at least 0.5 °C above the mean of that calendar month over these years, La Niña if it is more than "
+    "0.5 °C below, and neutral otherwise."
+)
+
+
 def elnino() -> ObservedSequences:
     """Monthly sea-surface temperatures as La Niña, neutral and El Niño, 1950 to 2010.
 
@@ -98,7 +110,7 @@ def elnino() -> ObservedSequences:
     temperature = table.drop(columns="YEAR").to_numpy(dtype=np.float64)  # (years, months)
     anomaly = (temperature - temperature.mean(axis=0)).ravel()
     states = np.digitize(anomaly, [-0.5, 0.5]).astype(np.int64)
-    return ObservedSequences("elnino", ("La Niña", "neutral", "El Niño"), (states,))
+    return ObservedSequences("elnino", ("La Niña", "neutral", "El Niño"), (states,), about=_ELNINO)
 
 
 DATASETS = {"elnino": elnino}

@@ -12,9 +12,8 @@ from icl_estimators.reporting.results import Results
 def test_decomposition_has_a_panel_an_estimator_on_shared_log_axes(results: Results) -> None:
     figure = decomposition_figure(results)
     panels = [axes for axes in figure.axes if axes.get_visible()]
-    assert [axes.get_title(loc="left") for axes in panels] == [
-        results.display(name) for name in decomposition_names(results)
-    ]
+    titles = [" ".join(axes.get_title(loc="left").split()) for axes in panels]
+    assert titles == [results.display(name) for name in decomposition_names(results)]
     assert len({axes.get_ylim() for axes in panels}) == 1
     assert {(axes.get_xscale(), axes.get_yscale()) for axes in panels} == {("log", "log")}
     assert figure.get_supxlabel() == "context length n (tokens read)"
