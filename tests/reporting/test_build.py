@@ -13,6 +13,8 @@ from icl_estimators.validation import InputError
 
 HEADINGS = [
     "answer",
+    "rules",
+    "distance",
     "design",
     "kl",
     "regret",
@@ -51,17 +53,20 @@ def test_every_section_is_there_in_order(report: Path) -> None:
 
 def test_the_answer_is_at_the_top(report: Path) -> None:
     text = (report / "report.md").read_text(encoding="utf-8")
-    first = text[: text.index("{#design}")]
-    assert first.count("\n- **") == 3
-    assert "| add-one (Bayes)" in first
-    assert len(first) < 3500
+    first = text[: text.index("{#rules}")]
+    assert first.count("\n- **") == 4
+    assert "figures/forest.svg" in first
+    for sentence in re.findall(r"^- (.*)$", first, flags=re.MULTILINE):
+        plain = re.sub(r"\[[^]]*\]|n.=.\d+|(?:α|γ|d).=.[\d.]+", "", sentence)  # intervals, places and names of rules
+        assert len(re.findall(r"\d+(?:\.\d+)?", plain)) <= 5, sentence
+    assert "| add-one (Bayes)" in text[: text.index("{#design}")]
 
 
 def test_html_is_small_and_has_every_figure(report: Path) -> None:
     page = (report / "report.html").read_text(encoding="utf-8")
     assert len(page.encode()) < 2_000_000
     figures = sorted(path.stem for path in (report / "figures").glob("*.svg"))
-    assert page.count("<img") == len(figures) == 12
+    assert page.count("<img") == len(figures) == 13
     assert "{fig:" not in page
     assert "{tbl:" not in page
     assert all(len(alt) > 60 for alt in re.findall(r'<img [^>]*alt="([^"]*)"', page)), "alt text says what is shown"
@@ -135,7 +140,7 @@ def test_only_pieces_whose_tables_exist_are_shown(results: Results, missing: set
 
 def test_with_risk_alone_there_is_a_report(results: Results) -> None:
     _, page = report_page(Results({"risk": results.tables["risk"]}, {"options": results.options}))
-    expected = ["answer", "design", "kl", "regret", "infinite", "provenance", "definitions", "references"]
+    expected = ["answer", "distance", "design", "kl", "regret", "infinite", "provenance", "definitions", "references"]
     assert headings(page.markdown()) == expected
 
 

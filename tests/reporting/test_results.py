@@ -111,7 +111,7 @@ def test_of_several_runs_the_mean_is_drawn(results: Results) -> None:
     assert several.curves == ("transformer", "t", "add-one")
     assert several.recipes == {"t": ("t:one", "t:two")}
     assert several.subject == "t"
-    assert several.display("t") == "t (mean of 2 runs)"
+    assert several.display("t") == "t (mean of 2 training runs)"
 
 
 def test_a_row_that_is_not_there_is_an_error(results: Results) -> None:

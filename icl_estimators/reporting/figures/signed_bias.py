@@ -21,7 +21,7 @@ _LEAST = 1e-3  # of the y-axis on either side of 0
 def signed_bias_names(results: Results) -> list[str]:
     """Return who is drawn: the model and at most four others, so that the lines can be told apart.
 
-    The others are the Bayes rule, then those that are most like the model; without a model, those with the least regret.
+    The others are the Bayes rule, then those most like the model; without a model, those with the least regret.
     """
     subject = results.subject
     distances = distances_to(results, subject) if subject else {}

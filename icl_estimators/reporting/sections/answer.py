@@ -156,8 +156,8 @@ def model_sentence(results: Results) -> str | None:
         return None
     own = found[name]
     text = (
-        f"**The transformer.** {_name(results, name)}, has {interval(own.value, own.low, own.high)} nats per prediction."
-        f" It was trained on simulated chains, not on these data, and reads only the last "
+        f"**The trained model.** {_name(results, name)}, has {interval(own.value, own.low, own.high)} nats per "
+        f"prediction. It was trained on simulated chains, not on these data, and reads only the last "
         f"{counted(results.length, 'token')}."
     )
     rivals = [row for row in results.pairs.compared(name, list(found)) if row != name]

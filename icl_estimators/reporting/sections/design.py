@@ -118,7 +118,8 @@ def _observed(results: Results) -> list[str]:
         "**Estimands.** The mean log loss −log p̂ of the observed next token, in nats. Each token after the first is "
         "predicted from the tokens before it.",
         f"**Methods.** {counted(len(options['estimators']), 'estimator')}: {_names(results)}. Rows marked "
-        f"“last {options['length']}” (`:window={options['length']}` in the tables) read only the last {options['length']} tokens, as a fresh prefix; the others "
+        f"“last {options['length']}” (`:window={options['length']}` in the tables) read only the last "
+        f"{options['length']} tokens, as a fresh prefix; the others "
         f"read the whole history.{_gamma(results)}",
         "**Performance measures.** The mean over all predictions"
         + (

@@ -55,7 +55,7 @@ def add_smoothing(page: Page, results: Results) -> None:
             "pseudo-counts",
             pseudo_count_figure(smoothing, run, caption=False),
             f"Effective pseudo-count against visits, both axes logarithmic. Shaded: pointwise {results.level_text} "
-            "intervals, clustered on chains. The thin line at 1 is the Bayes rule at α = 1. Estimates of 0 or inf cannot be drawn.",
+            "intervals, clustered on chains. The thin line at 1 is add-one. Estimates of 0 or inf cannot be drawn.",
             "Line plot on logarithmic axes of the effective pseudo-count against the number of visits to the current "
             f"token. {_alt(results)}",
         )

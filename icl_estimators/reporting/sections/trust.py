@@ -76,10 +76,11 @@ def verdict_on_checks(frame: pd.DataFrame) -> str:
             f"p-value, adjusted for their number (Bonferroni), is {spell(chance, 2)}."
         )
     where = "averaged over n" if worst["context_length"] == "mean" else f"at n = {worst['context_length']}"
+    title = CHECK_TITLES.get(worst["check"], escape(str(worst["check"])))
     return (
-        f"**Look here.** {CHECK_TITLES.get(worst['check'], escape(str(worst['check'])))}, "
-        f"{escape(str(worst['estimator']))}, {where}: z = {spell(z, 1)}, although all {count:,} checks together should give so large a value with "
-        f"probability {spell(chance, 4)} at most (Bonferroni)."
+        f"**Look here.** {title}, "
+        f"{escape(str(worst['estimator']))}, {where}: z = {spell(z, 1)}, although all {count:,} checks together should give so "
+        f"large a value with probability {spell(chance, 4)} at most (Bonferroni)."
     )
 
 

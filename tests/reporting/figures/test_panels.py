@@ -35,9 +35,9 @@ def test_signed_bias_is_drawn_at_the_middle_of_each_bin(results: Results) -> Non
     assert [axes.get_title(loc="left") for axes in panels] == ["n = 3", "n = 12", "n = 24"]
     assert panels[-1].get_xlabel() == "true probability P of the next token"
     assert signed_bias_figure(results).get_supylabel() == "mean of p̂ − P"
-    line = next(line for line in panels[2].get_lines() if line.get_label() == "uniform")
+    line = next(line for line in panels[2].get_lines() if line.get_label() == "add-one (Bayes)")
     frame = results.tables["signed_bias"]
-    rows = frame[(frame["estimator"] == "uniform") & (frame["context_length"] == "24")]
-    rows = rows[rows["estimate"].notna()]
+    rows = frame[(frame["estimator"] == "add-one") & (frame["context_length"] == "24")]
+    rows = rows[rows["ci_low"].notna()]
     np.testing.assert_allclose(line.get_xdata(), (rows["bin_low"] + rows["bin_high"]) / 2)
     np.testing.assert_array_equal(line.get_ydata(), rows["estimate"])

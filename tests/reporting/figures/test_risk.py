@@ -22,6 +22,9 @@ def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {str(line.get_label()): tuple(map(np.asarray, line.get_data())) for line in axes.get_lines()}
 
 
+SOFTMAX = "softmax of frequencies with a bonus for repeating, γ = 0.645"
+
+
 def shaded(axes: Axes, index: int) -> np.ndarray:
     return axes.collections[index].get_paths()[0].vertices
 
@@ -32,9 +35,9 @@ def test_kl_is_log_log_with_units_and_every_name(results: Results) -> None:
     assert axes.get_xlabel() == "context length n (tokens read)"
     assert axes.get_ylabel() == "KL(truth ‖ estimate), nats"
     assert axes.get_xlim() == (1, 24)
-    named = {text.get_text().replace("\n", " ") for text in axes.texts}
-    expected = {"transformer", "construction-softmax", "add-one (Bayes)", "uniform", "softmax read-out floor"}
-    assert named == expected | {"construction (where finite)", "bigram (where finite)"}
+    named = {" ".join(text.get_text().split()) for text in axes.texts}
+    expected = {"transformer", SOFTMAX, "add-one (Bayes)", "uniform", "softmax read-out floor"}
+    assert named == expected | {"explicit induction head (where finite)", "unsmoothed bigram (where finite)"}
 
 
 def test_kl_draws_the_rows_of_the_table(results: Results) -> None:
@@ -45,9 +48,9 @@ def test_kl_draws_the_rows_of_the_table(results: Results) -> None:
     np.testing.assert_array_equal(drawn["transformer"][1], rows["estimate"])
     finite = results.curve("risk", "bigram", metric="kl_finite_nats")
     shown = np.isfinite(finite["estimate"])
-    np.testing.assert_array_equal(drawn["bigram (where finite)"][1], finite["estimate"][shown])
+    np.testing.assert_array_equal(drawn["unsmoothed bigram (where finite)"][1], finite["estimate"][shown])
     dashed = {line.get_label(): line.get_linestyle() for line in axes.get_lines()}
-    assert dashed["bigram (where finite)"] == "--"
+    assert dashed["unsmoothed bigram (where finite)"] == "--"
     assert dashed["transformer"] == "-"
 
 
@@ -90,7 +93,7 @@ def test_regret_leaves_out_the_bayes_rule_and_what_is_infinite(results: Results)
     assert regret_names(results) == ["transformer", "construction-softmax", "uniform"]
     axes = regret_figure(results).axes[0]
     drawn = lines(axes)
-    assert set(drawn) == {"transformer", "construction-softmax", "uniform", "softmax read-out floor"}
+    assert set(drawn) == {"transformer", SOFTMAX, "uniform", "softmax read-out floor"}
     rows = results.curve("risk", "uniform", metric="regret_nats")
     rows = rows[rows["estimate"] > 1e-12]  # 0 at n = 1, which has no place on a log axis
     np.testing.assert_array_equal(drawn["uniform"][0], rows["n"])
@@ -103,7 +106,7 @@ def test_shares_run_from_0_to_1(results: Results) -> None:
     axes = infinite_figure(results).axes[0]
     assert axes.get_ylim() == (0, 1)
     rows = results.curve("risk", "bigram", metric="p_infinite")
-    np.testing.assert_array_equal(lines(axes)["bigram"][1], rows["estimate"])
+    np.testing.assert_array_equal(lines(axes)["unsmoothed bigram"][1], rows["estimate"])
     edge = shaded(axes, 1)
     np.testing.assert_allclose([edge[:, 1].min(), edge[:, 1].max()], [rows["ci_low"].min(), rows["ci_high"].max()])
 

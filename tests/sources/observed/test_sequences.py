@@ -42,6 +42,7 @@ def test_what_was_read_is_said_in_one_line() -> None:
     )
     assert lines.record == {
         "name": "x.txt",
+        "about": "",
         "form": "by commas",
         "n_states": 2,
         "labels": ["a", "b"],
