@@ -16,11 +16,19 @@ from icl_estimators.engine.tables import Table
 from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.assembly import gamma_record, weight_files
 from icl_estimators.experiments.attention import attention_example_table, attention_table
+from icl_estimators.experiments.budget_design import (
+    REORDERINGS,
+    budget_block,
+    budget_chains,
+    budget_table,
+    no_budget,
+)
 from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.departure import regret_since_least
 from icl_estimators.experiments.pair_table import pair_table
+from icl_estimators.experiments.regret_groups import entropy_table, visits_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -28,6 +36,7 @@ from icl_estimators.experiments.risk_tables import (
     risk_table,
     signed_bias_table,
 )
+from icl_estimators.experiments.sampled_budget import BudgetDraws
 from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import required_chains
@@ -102,6 +111,7 @@ def run_study(
             study.decomposition_sequences,
             crew=crew,
         )
+        budget = design("budget", BudgetDraws, budget_block, budget_chains(study), REORDERINGS + 1, crew=crew)
     assert risk is not None  # a study has at least two chains
     with one_thread():
         circuit, scales = circuit_table(study)
@@ -111,6 +121,13 @@ def run_study(
             "signed_bias": signed_bias_table(study, risk),
             "differences": difference_table(study, risk),
             "pairs": pair_table(study, risk),
+            "budget": budget_table(study, budget),
+            "regret_by_visits": visits_table(study.names, risk.groups, study.length, study.level)
+            if risk.groups
+            else None,
+            "regret_by_entropy": entropy_table(study.names, risk.groups, study.n_states, study.level)
+            if risk.groups
+            else None,
             "smoothing": smoothing_table(study, risk.smoothing),
             "attention": attention_table(study),
             "attention_example": example,
@@ -125,7 +142,9 @@ def run_study(
         "chains_for_target_se": _chains_needed(study, risk),
         "few_chains": few_chains(risk.smoothing),
         "regret_since_least": _regret_since_least(study, risk),
-        "streams": ["risk", "decomposition", "tuning", "example"],
+        "budget_of": [*study.recipes, *weight_files(study.estimators)],  # the trained models
+        "no_budget": no_budget(study),  # why there is no budget.csv; empty where there is one
+        "streams": ["risk", "decomposition", "tuning", "budget", "example"],
         "jobs": jobs,
         **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
         "threads": 1,  # in each of them

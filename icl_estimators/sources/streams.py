@@ -18,7 +18,7 @@ from icl_estimators.validation import InputError
 __all__ = ["Purpose", "Stream"]
 
 Purpose = Literal[
-    "training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing", "validation"
+    "training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing", "validation", "budget"
 ]
 Kind = Literal["rows", "tokens", "weights", "other"]
 
@@ -35,8 +35,8 @@ class Stream:
     ----------
     seed : int
         The study's seed, at least 0.
-    purpose : {"training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing", "validation"}
-        What the draws are for; different purposes never share a stream.
+    purpose : Purpose
+        A member of :data:`Purpose`. What the draws are for; different purposes never share a stream.
     kind : {"rows", "tokens", "weights", "other"}
         Which part of a draw.
 
