@@ -108,7 +108,14 @@ def group_regret(regret: Array, visits: NDArray[np.int64], rates: Array, n_state
     known = ~np.isnan(rates)
     within = np.clip(np.where(known, rates, 0.0) / np.log(n_states) * ENTROPY_BINS, 0, ENTROPY_BINS - 1).astype(int)
     member = ((within[:, None] == np.arange(ENTROPY_BINS)) & known[:, None]).astype(np.float64)
-    return ChainGroups(sums, number, infinite, regret.mean(axis=(1, 2)), member, np.where(known, rates, 0.0))
+    return ChainGroups(
+        np.asarray(sums, dtype=np.float64),
+        number,
+        infinite,
+        regret.mean(axis=(1, 2)),
+        member,
+        np.where(known, rates, 0.0),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -232,13 +232,11 @@ class LengthDraws:
             spread = without - without.mean(axis=0)
         se = np.sqrt((groups - 1) / groups * (spread**2).sum(axis=0))
         margin = t_quantile(0.5 + level / 2, groups - 1) * se
-        return SampledBudget(
-            name,
-            length,
-            *(dict(zip(("regret", *PARTS), map(float, v), strict=True)) for v in (estimates, se, estimates - margin)),
-            dict(zip(("regret", *PARTS), map(float, estimates + margin), strict=True)),
-            cells[0].covered(),
+        estimated, spread_of, low, high = (
+            dict(zip(("regret", *PARTS), map(float, values), strict=True))
+            for values in (estimates, se, estimates - margin, estimates + margin)
         )
+        return SampledBudget(name, length, estimated, spread_of, low, high, cells[0].covered())
 
     def _cells(self, concentration: float) -> tuple[_Cells, ...]:
         """Return the cells of the second, third and fourth step."""
