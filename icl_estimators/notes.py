@@ -87,6 +87,18 @@ class Code(Enum):
     BAND_COVERAGE = "95 % bands over {length} lengths from {chains:,} chains × {sequences} have coverage {shares}"
     BAND_NOT_MEASURED = "the coverage of such a band has not been measured"
 
+    # the regret budget
+    NO_BUDGET_OF_SOURCE = "no regret budget: it is for Dirichlet chains, whose Bayes rule reads one row of counts"
+    NO_BUDGET_OF_STATES = "no regret budget: {states} states are too many, at most {most}"
+    NO_PARTS_OF_INFINITE = "an infinite regret has no parts"
+    SHARE_WITH_EQUAL_COUNTS = "from the {share} of the prefixes whose counts another prefix has too"
+    TOO_FEW_SHARE_COUNTS = "only {share} of the prefixes have counts that another has too: more chains are needed"
+    NO_SUCH_VISITS = "no prefix has so many visits"
+    INFINITE_REGRET_HERE = "infinite in {chains:,} chains"
+    NO_SHARE_OF_INFINITE = "no share of an infinite regret"
+    NO_SHARE_OF_NOTHING = "the regret is 0"
+    NO_SUCH_ENTROPY = "no chain has such an entropy rate"
+
     # bias and variance
     ONE_SEQUENCE = "one sequence per chain: bias and variance need two or more"
     NO_CELL = "no cell has two sequences"

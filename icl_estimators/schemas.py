@@ -174,6 +174,61 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "budget": Schema(
+        "what the regret is made of",
+        (
+            *_ESTIMATOR,
+            *_integer(context_length="n, the number of tokens read"),
+            *_text(
+                part="regret, and the parts that sum to it. The regret falls as predictions are averaged over what the "
+                "Bayes rule ignores: order: of the same transitions; other_rows: transitions out of other states; "
+                "label_asymmetry: names of the other states; self_bias: which state is the current one. "
+                "A rule of the counts is left: amount is the regret of the nearest add-α rule at each number "
+                "of visits, shape the rest, which may be below 0",
+            ),
+            *_number(
+                estimate="nats",
+                se="standard error, by a jackknife over groups of chains; 0 where the method is exact",
+                ci_low="lower end of the confidence interval",
+                ci_high="upper end of the confidence interval",
+            ),
+            *_text(method="exact: every prefix enumerated; monte-carlo: drawn prefixes and re-orderings of them"),
+            *_NOTE,
+        ),
+    ),
+    "regret_by_visits": Schema(
+        "regret by how often the current token was left before",
+        (
+            *_ESTIMATOR,
+            *_integer(
+                visits="n_v, transitions seen out of the current token",
+                visits_high="the last n_v of the row; empty: and more",
+            ),
+            *_number(estimate="mean regret of these prefixes, nats"),
+            *_INTERVAL,
+            *_number(
+                share_of_prefixes="how many of all prefixes they are, n = 1 … T",
+                share_of_regret="how much of the regret of all prefixes they have",
+            ),
+            *_integer(n_chains="number of chains with such a prefix"),
+            *_NOTE,
+        ),
+    ),
+    "regret_by_entropy": Schema(
+        "regret by how predictable the chain is",
+        (
+            *_ESTIMATOR,
+            *_number(
+                entropy_low="lower end of the bin of entropy rates, nats; the bins are a tenth of [0, log K] each",
+                entropy_high="upper end of the bin; only the last bin contains it",
+                entropy_mean="mean entropy rate of the chains in the bin, nats per token",
+                estimate="mean regret of these chains, nats",
+            ),
+            *_INTERVAL,
+            *_CHAINS,
+            *_NOTE,
+        ),
+    ),
     "smoothing": Schema(
         "the pseudo-count that an estimator acts like",
         (

@@ -18,6 +18,13 @@ from icl_estimators.estimators import rules_record
 from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.assembly import gamma_record, weight_files
 from icl_estimators.experiments.attention import attention_example_table, attention_table
+from icl_estimators.experiments.budget_design import (
+    REORDERINGS,
+    budget_block,
+    budget_chains,
+    budget_table,
+    no_budget,
+)
 from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
@@ -31,6 +38,7 @@ from icl_estimators.experiments.likeness import (
 )
 from icl_estimators.experiments.mechanism import mechanism_tables
 from icl_estimators.experiments.pair_table import pair_table
+from icl_estimators.experiments.regret_groups import entropy_table, visits_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
@@ -38,6 +46,7 @@ from icl_estimators.experiments.risk_tables import (
     risk_table,
     signed_bias_table,
 )
+from icl_estimators.experiments.sampled_budget import BudgetDraws
 from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import required_chains
@@ -68,6 +77,10 @@ def _decomposition(plan: _Plan, chains: range) -> DecompositionMoments:
 
 def _likeness(plan: _Plan, chains: range) -> LikenessMoments:
     return likeness_block(plan.likeness, chains)
+
+
+def _budget(plan: _Plan, chains: range) -> BudgetDraws:
+    return budget_block(plan.study, chains)
 
 
 def run_study(
@@ -143,6 +156,7 @@ def run_study(
                 plan.likeness.sequences_per_chain,
                 crew=crew,
             )
+        budget = design("budget", BudgetDraws, _budget, budget_chains(study), REORDERINGS + 1, crew=crew)
     assert risk is not None  # a study has at least two chains
     with one_thread():
         circuit, scales = circuit_table(study)
@@ -154,6 +168,13 @@ def run_study(
             "pairs": pair_table(study, risk),
             "likeness": None if likeness is None else likeness_table(plan.likeness, likeness),
             "nearest": None if likeness is None else nearest_table(plan.likeness, likeness),
+            "budget": budget_table(study, budget),
+            "regret_by_visits": visits_table(study.names, risk.groups, study.length, study.level)
+            if risk.groups
+            else None,
+            "regret_by_entropy": entropy_table(study.names, risk.groups, study.n_states, study.level)
+            if risk.groups
+            else None,
             "smoothing": smoothing_table(study, risk.smoothing),
             **mechanism_tables(study),
             "attention": attention_table(study),
@@ -172,7 +193,8 @@ def run_study(
         "chains_for_target_se": _chains_needed(study, risk),
         "few_chains": few_chains(risk.smoothing),
         "regret_since_least": _regret_since_least(study, risk),
-        "streams": ["risk", "decomposition", "tuning", "fitting", "example"],
+        "no_budget": no_budget(study),  # why there is no budget.csv; empty where there is one
+        "streams": ["risk", "decomposition", "tuning", "fitting", "budget", "example"],
         "jobs": jobs,
         **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
         "threads": 1,  # in each of them

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.divergences import kl_divergence, log_loss, sum_states
 from icl_estimators.experiments.prediction import predict
+from icl_estimators.experiments.regret_groups import ChainGroups, RegretGroups, entropy_rates, group_regret
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     Cells,
@@ -59,6 +60,8 @@ class RiskMoments(Summary):
         What detects an estimator that has seen later tokens, single estimators only; empty where the posterior is not
         exact. `next_token`: the probability it gave to the observed token, minus its posterior expectation,
         with mean 0. `kl_nats`, `log_loss_nats`: its loss minus that of the Bayes rule, with a mean that is not below 0.
+    groups : dict of estimator to RegretGroups
+        Regret by visits and by entropy rate; empty where the posterior is not exact.
     """
 
     risk: dict[tuple[str, str], Moments]
@@ -69,6 +72,7 @@ class RiskMoments(Summary):
     smoothing: dict[str, SmoothingMoments]
     martingale: Moments | None
     foresight: dict[tuple[str, str], Moments]
+    groups: dict[str, RegretGroups] = field(default_factory=dict)
 
 
 def risk_block(study: Study, chains: range) -> RiskMoments:
@@ -109,6 +113,10 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     smoothing: dict[str, SmoothingSums] = {}
     foresight: dict[tuple[str, str], Array] = {}
     pooled: dict[str, Array] = {}
+    groups: dict[str, ChainGroups] = {}
+    seen_before, rates = counts.sum(axis=-1), np.zeros(0)
+    if bayes is not None:
+        rates = entropy_rates(sample.transition)
     prefixes = SmoothingPrefixes(counts, ["visits"], every_up_to=_EVERY_VISIT_UP_TO)
     for estimator in study.estimators:
         predictions = predict(estimator, sample.inputs, chains, study.sequences_per_chain)
@@ -125,6 +133,8 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
             excess["next_token"] = seen - sum_states(bayes * predictions)
             for measure, values in excess.items():
                 foresight[estimator.name, measure] = with_mean(values.mean(axis=1))
+            regret = by_sequence["regret_nats"]
+            groups[estimator.name] = group_regret(regret, seen_before, rates, study.n_states, study.length)
         bias[estimator.name] = [
             signed_bias_moments(cell, predictions[unit]) for cell, unit in zip(cells, units, strict=True)
         ]
@@ -138,6 +148,8 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
             signed_bias_moments(cell, pooled[recipe][unit]) for cell, unit in zip(cells, units, strict=True)
         ]
         chain[recipe] = _ChainValues.average([chain[name] for name in runs])
+        if bayes is not None:
+            groups[recipe] = ChainGroups.average([groups[name] for name in runs])
         smoothing[recipe] = SmoothingSums.average([smoothing[name] for name in runs])
     martingale = None
     if bayes is not None and floor is not None:
@@ -152,6 +164,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
             {name: parts[i] for name, parts in smoothing_moments.items()},
             martingale,
             foresight,
+            groups,
             study.reference,
             unit,
         )
@@ -196,6 +209,7 @@ def _summary(
     smoothing: dict[str, SmoothingMoments],
     martingale: Array | None,
     foresight: dict[tuple[str, str], Array],
+    groups: dict[str, ChainGroups],
     reference: str,
     unit: slice,
 ) -> RiskMoments:
@@ -227,4 +241,5 @@ def _summary(
         smoothing=smoothing,
         martingale=None if martingale is None else Moments.of(martingale[unit], full=False),
         foresight={key: Moments.of(values[unit], full=False) for key, values in foresight.items()},
+        groups={name: of_name.moments(unit) for name, of_name in groups.items()},
     )

@@ -18,7 +18,17 @@ from icl_estimators.validation import InputError
 __all__ = ["Purpose", "Stream"]
 
 Purpose = Literal[
-    "training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing", "validation", "fitting"
+    "training",
+    "tuning",
+    "risk",
+    "decomposition",
+    "bootstrap",
+    "example",
+    "test",
+    "smoothing",
+    "validation",
+    "fitting",
+    "budget",
 ]
 Kind = Literal["rows", "tokens", "weights", "other"]
 
@@ -35,9 +45,8 @@ class Stream:
     ----------
     seed : int
         The study's seed, at least 0.
-    purpose : {"training", "tuning", "risk", "decomposition", "bootstrap", "example", "test", "smoothing", "validation",
-        "fitting"}
-        What the draws are for; different purposes never share a stream.
+    purpose : Purpose
+        A member of :data:`Purpose`. What the draws are for; different purposes never share a stream.
     kind : {"rows", "tokens", "weights", "other"}
         Which part of a draw.
 

@@ -21,6 +21,11 @@ CONTRACT = {
     "differences": "estimator, reference, context_length, metric, difference, se, ci_low, ci_high, correlation, "
     "variance_reduction, rao_blackwell_factor, note",
     "pairs": "estimator, other, metric, difference, se, ci_low, ci_high, p_simultaneous, tied, note",
+    "budget": "estimator, context_length, part, estimate, se, ci_low, ci_high, method, note",
+    "regret_by_visits": "estimator, visits, visits_high, estimate, se, ci_low, ci_high, share_of_prefixes, "
+    "share_of_regret, n_chains, note",
+    "regret_by_entropy": "estimator, entropy_low, entropy_high, entropy_mean, estimate, se, ci_low, ci_high, n_chains, "
+    "note",
     "smoothing": "estimator, by, value, family, parameter, estimate, se, ci_low, ci_high, residual_kl_nats, "
     "residual_kl_heldout_nats, explained, identified, boundary, note",
     "interventions": "intervention, visits, quantity, estimate, difference, se, ci_low, ci_high, note",

@@ -35,8 +35,10 @@ def test_its_errors_are_standard_normal_over_forty_seeds(spec: str, n: int) -> N
     for part, scores in z_scores(spec, n, range(40), chains=4000).items():
         z = np.array(scores)
         # A t with 19 degrees of freedom has standard deviation 1.06.
+        # A part that is 0 is a degenerate U-statistic: the jackknife's variance is then twice too large (Efron & Stein
+        # 1981), and the z-scores have standard deviation 0.71.
         assert abs(z.mean()) < 4.0 / np.sqrt(len(z)), part
-        assert 0.7 < z.std() < 1.5, part
+        assert 0.55 < z.std() < 1.4, part
 
 
 def test_parts_sum_to_the_regret_and_intervals_lie_around_them() -> None:

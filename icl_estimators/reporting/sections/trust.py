@@ -78,9 +78,8 @@ def verdict_on_checks(frame: pd.DataFrame) -> str:
     where = "averaged over n" if worst["context_length"] == "mean" else f"at n = {worst['context_length']}"
     title = CHECK_TITLES.get(worst["check"], escape(str(worst["check"])))
     return (
-        f"**Look here.** {title}, "
-        f"{escape(str(worst['estimator']))}, {where}: z = {spell(z, 1)}, although all {count:,} checks together should give so "
-        f"large a value with probability {spell(chance, 4)} at most (Bonferroni)."
+        f"**Look here.** {title}, {escape(str(worst['estimator']))}, {where}: z = {spell(z, 1)}. All {count:,} checks "
+        f"together give so large a value with a probability of at most {spell(chance, 4)} (Bonferroni)."
     )
 
 

@@ -80,6 +80,9 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
             "(python -m icl_estimators.smoothing draws its own chains, so its numbers differ by sampling error)\n"
             + acts_like
         )
+    lost = _losses_text(tables, run)
+    if lost:
+        parts.append(f"\n{lost}")
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
     if used:
         parts.append(f"\n{used}")
@@ -87,6 +90,28 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
     if "checks" in tables:
         parts += _alarms(tables["checks"])
     return "\n".join(parts)
+
+
+def _losses_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
+    """Say where each trained model loses: the parts of its regret at the greatest n, and its share at 0 visits."""
+    models = list(run.get("subjects", ()))
+    lines = []
+    for name in models:
+        rows = [row for row in tables.get("budget", []) if row["estimator"] == name]
+        last = max((int(str(row["context_length"])) for row in rows), default=0)
+        values = {str(row["part"]): real(row["estimate"]) for row in rows if row["context_length"] == last}
+        parts = [f"{part} {number(value)}" for part, value in values.items() if not math.isnan(value)]
+        if len(parts) > 1:
+            unknown = " (the other parts need more chains)" if len(parts) < len(values) else ""
+            lines.append(f"Regret of {name} at n = {last}, nats: {', '.join(parts)}{unknown}.")
+        for row in tables.get("regret_by_visits", []):
+            prefixes, share = real(row["share_of_prefixes"]), real(row["share_of_regret"])
+            if row["estimator"] == name and row["visits"] == 0 and math.isfinite(share):
+                lines.append(
+                    f"{100 * prefixes:.2g} % of the prefixes, where the current token was not left before, have "
+                    f"{100 * share:.2g} % of its regret."
+                )
+    return "\n".join(lines)
 
 
 def _alarms(checks: list[Record]) -> list[str]:

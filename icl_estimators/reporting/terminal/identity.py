@@ -20,12 +20,13 @@ COLUMNS = ("estimator", "quantity", "other", "context_length", "visits", "estima
 _MOST_RULES = 6
 _WIDTH = 100
 _ZERO = 1e-12
+_TRACE = 5e-5  # nats: what rounds to 0 in the table is not a dependence worth a word
 
 _BEYOND_COUNTS = {
     "order": "the order of the same transitions",
     "other_rows": "transitions out of other states",
     "label_asymmetry": "which label a state has",
-    "self_bias": "the current token, apart from its counts",
+    "self_bias": "which state the current token is",
 }
 _OF_COUNTS = {"shape": "the shape of its smoothing", "amount": "the amount of its smoothing"}
 
@@ -45,11 +46,11 @@ class _Value:
     def text(self, digits: int = 4) -> str:
         """Spell it, with its interval where it has one."""
         if math.isnan(self.estimate):
-            return "undefined"
-        if abs(self.estimate) < _ZERO and not self.high > _ZERO:
-            return "0"
-        shown = number(self.estimate, digits)
-        if math.isnan(self.low) or not math.isfinite(self.estimate):
+            return "–"
+        if not math.isfinite(self.estimate):
+            return number(self.estimate)
+        shown = f"{self.estimate + 0.0:.{digits}f}".replace(f"-{0:.{digits}f}", f"{0:.{digits}f}")
+        if math.isnan(self.low) or self.low == self.high:  # exact
             return shown
         return f"{shown} [{self.low + 0.0:.{digits}f}, {self.high + 0.0:.{digits}f}]"
 
@@ -233,16 +234,17 @@ def _budget(found: _Found) -> Iterator[str]:
     rows = {(str(row["part"]), row["context_length"]): row for row in found.rows("budget")}
     lengths = sorted({n for part, n in rows if part == "regret" and isinstance(n, int)})
     lengths = [n for n in lengths if math.isfinite(real(rows["regret", n]["estimate"]))]
-    if not lengths:
+    whole = [n for n in lengths if all(math.isfinite(real(rows[part, n]["estimate"])) for part in parts)]
+    if not whole:
         return
-    lengths = _some(lengths)
+    lengths = _some(whole) + [n for n in lengths[-1:] if n not in whole]
     table = [["all of it", *(_Value.of(rows["regret", n]).text() for n in lengths)]]
     table += [
         [words, *(_Value.of(rows[part, n]).text() if (part, n) in rows else "" for n in lengths)]
         for part, words in parts.items()
     ]
-    last = lengths[-1]
-    used = [words for part, words in _BEYOND_COUNTS.items() if real(rows[part, last]["ci_low"]) > _ZERO]
+    last = whole[-1]
+    used = [words for part, words in _BEYOND_COUNTS.items() if real(rows[part, last]["ci_low"]) > _TRACE]
     unused = [words for part, words in _BEYOND_COUNTS.items() if words not in used]
     text = (
         f"At n = {last} it depends on {_listed(used)}."
@@ -254,6 +256,8 @@ def _budget(found: _Found) -> Iterator[str]:
     text += " Bayes uses the counts out of the current token and nothing else, and it loses nothing."
     yield "WHERE IT LOSES, nats\n" + _filled(text)
     yield text_table(["lost through", *(f"n = {n}" for n in lengths)], table)
+    if lengths[-1] not in whole:
+        yield _filled(f"–: at n = {lengths[-1]} too few prefixes share their counts; more chains would tell.")
 
 
 def _some(lengths: Sequence[int]) -> list[int]:
