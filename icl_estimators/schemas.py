@@ -307,6 +307,23 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "strategies": Schema(
+        "the model as a convex mixture of rules",
+        (
+            *_ESTIMATOR,
+            *_length(context_length="n, or `mean`: one mixture for all n = 1 … T together"),
+            *_text(strategy="the rule, as a spec; its parameter is fitted to the estimator on a stream of its own"),
+            *_number(
+                estimate="its weight in the mixture of least mean KL(estimator ‖ mixture); of an n they sum to 1",
+                se="standard error of the weight; empty at a boundary",
+                ci_low="lower end of the confidence interval: the clustered score inverted, other weights fitted again",
+                ci_high="upper end of the confidence interval",
+            ),
+            *_boolean(boundary="True if the weight is 0 or 1; empty where it is not identified"),
+            *_number(explained="1 − ΣKL(p̂‖mixture)/ΣKL(p̂‖uniform) on held-out chains"),
+            *_NOTE,
+        ),
+    ),
     "attention": Schema(
         "where the two attention layers look",
         (

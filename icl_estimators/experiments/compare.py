@@ -48,6 +48,7 @@ from icl_estimators.experiments.risk_tables import (
 )
 from icl_estimators.experiments.sampled_budget import BudgetDraws
 from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
+from icl_estimators.experiments.strategies import strategy_table
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import required_chains
 from icl_estimators.provenance import made_with
@@ -177,6 +178,7 @@ def run_study(
             else None,
             "smoothing": smoothing_table(study, risk.smoothing),
             **mechanism_tables(study),
+            "strategies": strategy_table(study),
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,

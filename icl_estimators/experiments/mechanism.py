@@ -47,6 +47,8 @@ AS_TRAINED = "as trained"
 
 MECHANISM_CHAINS = 2000
 FITTED_CHAINS = 1000
+_FEWEST_CHAINS = 200
+_LENGTH = 100  # beyond it chains are fewer, so that there are not more attention weights
 _BATCH = 250
 
 Part = tuple[str, str, str]  # attention, read-out, unmatched
@@ -82,8 +84,9 @@ def exact_frequencies(tokens: Tokens, n_states: int, unmatched: str) -> Array:
     counts = transition_counts(tokens, n_states)
     visits = counts.sum(axis=-1, keepdims=True)
     n = np.arange(1, tokens.shape[1] + 1)[:, None]
-    weight = {"0": 0.0, "n_w/(n + 1)": 1.0 / (n + 1), "n_w/n": 1.0 / n}[unmatched]
-    return np.where(visits > 0, counts / np.maximum(visits, 1), occurrence_counts(tokens, n_states) * weight)
+    weights: dict[str, Array] = {"0": 0.0 / n, "n_w/(n + 1)": 1.0 / (n + 1), "n_w/n": 1.0 / n}
+    copied = occurrence_counts(tokens, n_states) * weights[unmatched]
+    return np.asarray(np.where(visits > 0, counts / np.maximum(visits, 1), copied))
 
 
 def read_out_law(tokens: Tokens, copied: Array, read_out: ReadOut) -> Array:
@@ -123,7 +126,8 @@ def mechanism_tables(study: Study, purpose: Purpose = "risk") -> dict[str, Table
     Parameters
     ----------
     study : Study
-        The first sequence of each of its first 2,000 chains is used. Read-outs are fitted to 1,000 other chains.
+        The first sequence of each of its first 2,000 chains is used; fewer beyond 100 tokens, at least 200. Read-outs
+        are fitted to other chains, half as many.
     purpose : str
         The stream that the chains come from.
 
@@ -154,6 +158,10 @@ def mechanism_tables(study: Study, purpose: Purpose = "risk") -> dict[str, Table
     return {"mechanism": Table.of("mechanism", rows), "mechanism_shares": Table.of("mechanism_shares", shares)}
 
 
+def _affordable(chains: int, length: int) -> int:
+    return max(_FEWEST_CHAINS, int(chains * min(1.0, (_LENGTH / length) ** 2)))
+
+
 def _own(tokens: Tokens, n_states: int) -> NDArray[np.bool_]:
     return np.asarray(tokens[:, :, None] == np.arange(n_states))
 
@@ -173,7 +181,7 @@ def _changed(model: Estimator) -> tuple[Estimator, Estimator]:
 
 def _fitted(study: Study, model: Estimator) -> dict[Part, ReadOut]:
     """Fit a read-out to each attention, on a stream of its own; none where regret is not known."""
-    chains = range(FITTED_CHAINS)
+    chains = range(_affordable(FITTED_CHAINS, study.length))
     tokens = study.source.sample(
         chains, sequences_per_chain=1, length=study.length, seed=study.seed, purpose="tuning"
     ).inputs
@@ -190,7 +198,7 @@ def _regrets(study: Study, model: Estimator, fitted: Mapping[Part, ReadOut], pur
     """Return each chain's mean regret over context lengths, shape (R,)."""
     found: dict[Part, list[Array]] = {}
     changed = _changed(model)
-    n_chains = min(study.chains, MECHANISM_CHAINS)
+    n_chains = min(study.chains, _affordable(MECHANISM_CHAINS, study.length))
     for first in range(0, n_chains, _BATCH):
         chains = range(first, min(first + _BATCH, n_chains))
         tokens = study.source.sample(
@@ -281,7 +289,9 @@ def _share_rows(study: Study, name: str, cells: Mapping[Part, Array], basis: str
                     orders = {"first": first, "second": second, "average": 0.5 * (first + second)}
                 for order, values in orders.items():
                     if bad:  # of all three, so that no order stands alone
-                        why = Note(Code.NO_SHARE, cells=bad) if study.exact_posterior else Note(Code.NO_POSTERIOR)
+                        why: str = Note(Code.NO_SHARE, cells=bad)
+                        if not study.exact_posterior:
+                            why = Note(Code.NO_POSTERIOR)
                         numbers: tuple[float, ...] = (np.nan,) * 4
                     else:
                         found = mean_intervals(Moments.of(values[:, None]), level=study.level)

@@ -14,6 +14,7 @@ from icl_estimators.inference.intervals.ratio import (
     ratio_intervals,
 )
 from icl_estimators.inference.intervals.two_way import combined_margin, two_way_intervals
+from icl_estimators.inference.mixture import MixtureFit, fit_mixture, mixture_kl
 from icl_estimators.inference.moments import Moments, PairMoments, chain_values, merge_in_order, with_mean
 from icl_estimators.inference.pairwise import (
     PairComparisons,
@@ -41,6 +42,7 @@ __all__ = [
     "Intervals",
     "KLBiasVariance",
     "MeanRatioMoments",
+    "MixtureFit",
     "Moments",
     "PairComparisons",
     "PairMoments",
@@ -53,11 +55,13 @@ __all__ = [
     "chain_values",
     "combined_margin",
     "compare_pairs",
+    "fit_mixture",
     "is_rounding",
     "kl_bias_variance",
     "mean_intervals",
     "mean_ratio_intervals",
     "merge_in_order",
+    "mixture_kl",
     "moment_notes",
     "paired_differences",
     "pairs_of_moments",

@@ -70,7 +70,7 @@ def test_mechanism_has_a_line_for_each_intervention(tmp_path: Path) -> None:
     upper, lower = figure.axes
     names = found.interventions.intervention.nunique()
     assert len(upper.get_lines()) == names + 1  # and the add-one line
-    assert len(lower.get_lines()) == names - 1  # the perfect read-out's regret is infinite
+    assert len(lower.get_lines()) == names - 1  # the copied mass has an infinite regret
     assert {len(axes.texts) for axes in (upper, lower)} == {names + 1, names - 1}
     assert "transformer with parts of its mechanism replaced" in words(figure)
     assert [path.suffix for path in save_figure(figure, tmp_path / "mechanism")] == [".svg", ".pdf"]
