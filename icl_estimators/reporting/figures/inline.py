@@ -59,9 +59,7 @@ class Drawings:
         light = "".join(f"--{key}:{on_light(c, least).lower()};" for key, (c, least) in self._colours.items())
         dark = "".join(f"--{key}:{on_dark(c, least).lower()};" for key, (c, least) in self._colours.items())
         rules = "".join(f".{name}{{{style}}}\n" for style, name in self._styles.items())
-        return (
-            f".plot{{{light}}}\n@media screen and (prefers-color-scheme:dark){{.plot{{{dark}}}}}\n{rules}"
-        )
+        return f".plot{{{light}}}\n@media screen and (prefers-color-scheme:dark){{.plot{{{dark}}}}}\n{rules}"
 
     def class_of(self, style: str, *, text: bool, fixed: bool) -> str:
         """Return the class of a style attribute; unless `fixed`, its colours follow the page."""

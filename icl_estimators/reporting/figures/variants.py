@@ -39,8 +39,9 @@ def laid_out(figure: Figure) -> None:
 
 
 def has_log_axis(figure: Figure) -> bool:
-    """Whether some panel's y-axis is logarithmic: the figure then has a linear form too."""
-    return any(axes.get_yscale() == "log" for axes in _panels(figure))
+    """Whether a figure of at most two panels has a logarithmic y-axis: it then has a linear form too."""
+    panels = _panels(figure)
+    return len(panels) <= 2 and any(axes.get_yscale() == "log" for axes in panels)
 
 
 @contextmanager
@@ -72,7 +73,8 @@ def linear(figure: Figure) -> Iterator[None]:
             axes.yaxis.set_minor_locator(minor)
             axes.yaxis.set_major_formatter(formatter)
             axes.yaxis.set_minor_formatter(minor_formatter)
-        _relabel(figure)
+        for axes in _panels(figure):
+            relabel(axes)
 
 
 def make_narrow(figure: Figure) -> None:
