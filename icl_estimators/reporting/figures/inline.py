@@ -126,7 +126,8 @@ def _mark_what_has_a_label(figure: Figure) -> None:
             if mark_of(line) is None and label and not label.startswith("_"):
                 x, y = (np.asarray(values, float) for values in line.get_data())
                 on_axes = line.get_transform().contains_branch(axes.transData) and not _is_level(line, axes)
-                mark(line, label, **({"x": x, "estimate": y} if on_axes and len(x) <= 400 else {}))
+                shown = on_axes and len(x) <= 400
+                mark(line, label, x=x if shown else None, estimate=y if shown else None)
         for container in axes.containers:
             label = str(container.get_label())
             if isinstance(container, BarContainer) and not label.startswith("_"):
@@ -176,7 +177,7 @@ def _rows(figure: Figure) -> Iterator[tuple[str, ...]]:
         for mesh in (drawn for drawn in axes.collections if isinstance(drawn, QuadMesh)):
             if hasattr(axes, "_colorbar"):
                 continue
-            cells = np.ma.filled(np.ma.asarray(mesh.get_array(), dtype=float), np.nan)
+            cells: Any = np.ma.filled(np.ma.asarray(mesh.get_array(), dtype=float), np.nan)
             across, down = ([t.get_text() for t in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis))
             if cells.ndim == 2 and cells.shape == (len(down), len(across)):
                 for (row, column), value in np.ndenumerate(cells):

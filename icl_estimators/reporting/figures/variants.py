@@ -101,7 +101,7 @@ def make_narrow(figure: Figure) -> None:
     for legend in [*figure.legends, *(own for axes in figure.axes if (own := axes.get_legend()) is not None)]:
         legend.set_ncols(1)
     for text in figure.findobj(Text):
-        if isinstance(text, Text) and text.get_fontsize() < _LEAST_SIZE:
+        if isinstance(text, Text) and float(text.get_fontsize()) < _LEAST_SIZE:
             text.set_fontsize(_LEAST_SIZE)
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
