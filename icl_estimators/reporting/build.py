@@ -10,6 +10,7 @@ from pathlib import Path
 from icl_estimators.files import write_whole
 from icl_estimators.locking import sole_writer
 from icl_estimators.reporting.convert import FORMATS, REMEDY, missing_packages, require_packages, write_html, write_pdf
+from icl_estimators.reporting.figures.inline import Drawings, draw_inline
 from icl_estimators.reporting.figures.saving import save_figure
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import counted
@@ -52,7 +53,6 @@ SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
 """What a report has, in order; each adds nothing where its tables are not there."""
 
 _LIST = "figures.json"  # the figures of the report, for whoever removes it
-_WRITERS = {"html": write_html, "pdf": write_pdf}
 
 
 def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list[Path]:
@@ -166,7 +166,15 @@ def write_report(
     paths = [markdown]
     for picture in page.pictures:
         paths += save_figure(picture.figure, markdown.parent / "figures" / picture.stem)
-    return paths + [_WRITERS[name](markdown, title, references) for name in formats]
+    for name in formats:
+        if name == "html":
+            drawings = Drawings()
+            for picture in page.pictures:
+                draw_inline(drawings, picture.stem, picture.figure, picture.number, picture.alt)
+            paths.append(write_html(markdown, title, references, drawings.by_stem, drawings.css()))
+        else:
+            paths.append(write_pdf(markdown, title, references))
+    return paths
 
 
 def listed(paths: Iterable[Path]) -> list[str]:

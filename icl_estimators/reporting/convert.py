@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from icl_estimators.files import write_whole
@@ -40,7 +40,13 @@ def require_packages(formats: Iterable[str]) -> None:
         raise InputError(f"an HTML or PDF report needs {' and '.join(missing)}: {REMEDY}")
 
 
-def write_html(markdown: Path, title: str, references: Path | None = None) -> Path:
+def write_html(
+    markdown: Path,
+    title: str,
+    references: Path | None = None,
+    drawings: Mapping[str, str] | None = None,
+    style: str = "",
+) -> Path:
     """Convert a report beside itself into one HTML file that needs no other file and no network.
 
     Parameters
@@ -50,6 +56,10 @@ def write_html(markdown: Path, title: str, references: Path | None = None) -> Pa
     title : str
     references : Path, optional
         CSL JSON; by default the package's own.
+    drawings : mapping of str to str, optional
+        HTML of figures by stem, put in place of ``figures/STEM.svg``; other images are embedded as they are.
+    style : str
+        The style sheet of `drawings`.
 
     Returns
     -------
@@ -60,7 +70,10 @@ def write_html(markdown: Path, title: str, references: Path | None = None) -> Pa
     path = markdown.with_suffix(".html")
     with tempfile.TemporaryDirectory() as scratch, write_whole(path) as temporary:
         script = Path(scratch) / "after.html"
-        script.write_text(f"<script>\n{(_ASSETS / 'sort.js').read_text(encoding='utf-8')}</script>\n", encoding="utf-8")
+        code = "".join((_ASSETS / name).read_text(encoding="utf-8") for name in ("sort.js", "figures.js"))
+        script.write_text(f"<script>\n{code}</script>\n", encoding="utf-8")
+        sheet = Path(scratch) / "style.css"
+        sheet.write_text((_ASSETS / "report.css").read_text(encoding="utf-8") + style, encoding="utf-8")
         pypandoc.convert_file(
             str(markdown),
             "html5",
@@ -74,10 +87,15 @@ def write_html(markdown: Path, title: str, references: Path | None = None) -> Pa
                 "--toc-depth=2",
                 "--syntax-highlighting=none",
                 f"--template={_ASSETS / 'report.html'}",
-                f"--include-in-header={_ASSETS / 'report.css'}",
+                f"--include-in-header={sheet}",
                 f"--include-after-body={script}",
+                *(f"--metadata=inline-{stem}:true" for stem in drawings or {}),
             ],
         )
+        page = temporary.read_text(encoding="utf-8")
+        for stem, drawing in (drawings or {}).items():
+            page = page.replace(f"[[drawing {stem}]]", drawing)
+        temporary.write_text(page, encoding="utf-8", newline="\n")
     return path
 
 

@@ -71,10 +71,14 @@ class Picture:
     stem : str
         Name of its files in ``figures/``.
     figure : Figure
+    number, alt : str
+        As in "Figure 3", and what it shows in words.
     """
 
     stem: str
     figure: Figure
+    number: str = ""
+    alt: str = ""
 
 
 @dataclass
@@ -111,8 +115,8 @@ class Page:
 
     def figure(self, stem: str, figure: Figure, caption: str, alt: str) -> None:
         """Add a figure; `alt` says in words what it shows."""
-        self.pictures.append(Picture(stem, figure))
         number = self._number("fig", stem)
+        self.pictures.append(Picture(stem, figure, number, " ".join(alt.split())))
         quoted = " ".join(alt.split()).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
         self._blocks.append(f'![{number}. {caption}](figures/{stem}.svg){{#fig-{stem} alt="{quoted}"}}')
 
@@ -124,6 +128,7 @@ class Page:
         caption: str,
         *,
         left: int = 1,
+        folded: bool = False,
     ) -> None:
         """Add a table of cells that are already Markdown.
 
@@ -135,6 +140,8 @@ class Page:
         caption : str
         left : int
             How many of the first columns are aligned to the left; the others are numbers.
+        folded : bool
+            For reference only: in HTML it opens on a click, in PDF it goes to an appendix.
         """
         widths = [max(3, *map(columns_of, column)) for column in zip(header, *rows, strict=True)]
         rules = [
@@ -147,8 +154,8 @@ class Page:
             *(_row(row, widths, left) for row in rows),
         ]
         number = self._number("tbl", name)
-        self._blocks.append("\n".join(lines))
-        self._blocks.append(f": {number}. {caption} {{#tbl-{name}}}")
+        blocks = ["\n".join(lines), f": {number}. {caption} {{#tbl-{name}}}"]
+        self._blocks += ["::: folded", *blocks, ":::"] if folded else blocks
 
     def markdown(self) -> str:
         """Return the whole text, references filled in.

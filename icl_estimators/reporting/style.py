@@ -8,28 +8,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from icl_estimators.reporting.marks import mark
+
 __all__ = [
+    "DARK_GROUND",
     "DIVERGING",
+    "LIGHT_GROUND",
     "MUTED",
     "SEQUENTIAL",
     "WIDTH",
     "LineEnd",
     "Look",
+    "contrast",
     "figure_style",
     "heat_map",
     "label_line_ends",
     "line_looks",
+    "on_dark",
+    "on_light",
     "plain_log_axis",
     "readable",
+    "relabel",
     "wrap_name",
 ]
 
@@ -42,6 +52,11 @@ MUTED = "#5F5F5F"
 SEQUENTIAL = "Blues"
 DIVERGING = "RdBu_r"
 """Colour maps that colour-blind readers can order."""
+
+LIGHT_GROUND, DARK_GROUND = "#FFFFFF", "#15171B"
+"""What figures are drawn on: paper and a light page, a dark page."""
+
+_DARK_TEXT = "#E7E7E7"
 
 # Okabe & Ito (2008); yellow is left out, too faint on white.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B4C9A", "#7F7F7F")
@@ -81,6 +96,7 @@ _RC: Any = {
 }
 _LABEL_SIZE = 9.0
 _LABEL_X = 1.035  # in the axes' width
+_LABEL_COLUMNS = 22
 
 
 class Look(NamedTuple):
@@ -97,6 +113,18 @@ class LineEnd(NamedTuple):
     y: float
     name: str
     colour: str
+
+
+class _Labels(NamedTuple):
+    """The names beside the ends of a panel's lines, as they were asked for and as they were drawn."""
+
+    ends: tuple[LineEnd, ...]
+    size: float
+    width: int
+    drawn: list[Artist]
+
+
+_LABELS: WeakKeyDictionary[Axes, list[_Labels]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -168,6 +196,51 @@ def readable(colour: str, contrast: float = 4.5) -> str:
     return to_hex((float(rgb[0]), float(rgb[1]), float(rgb[2]))).upper()
 
 
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours, 1 to 21 (WCAG 2.2).
+
+    Examples
+    --------
+    >>> round(contrast("#000000", "#ffffff"), 6)
+    21.0
+    """
+    dark, light = sorted(_luminance(np.array(to_rgb(colour))) for colour in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def on_light(colour: str, least: float = 3.0) -> str:
+    """Return the colour of a line, or with `least` = 4.5 of a text, on a light page; greys stay as they are.
+
+    Examples
+    --------
+    >>> on_light("#0072B2"), on_light("#b0b0b0"), contrast(on_light("#E69F00"), LIGHT_GROUND) >= 3
+    ('#0072B2', '#B0B0B0', True)
+    """
+    return to_hex(to_rgb(colour)).upper() if _is_grey(colour) else readable(colour, least)
+
+
+def on_dark(colour: str, least: float = 3.0) -> str:
+    """Return what a colour of a light page becomes on a dark one: greys change ends, colours are lightened.
+
+    Examples
+    --------
+    >>> on_dark("#FFFFFF"), on_dark("#000000"), on_dark("#E69F00")
+    ('#15171B', '#E7E7E7', '#E69F00')
+    """
+    rgb = np.array(to_rgb(colour))
+    ground, text = (np.array(to_rgb(end)) for end in (DARK_GROUND, _DARK_TEXT))
+    if _is_grey(colour):
+        turned = ground + (1.0 - rgb.mean()) * (text - ground)
+        return to_hex((float(turned[0]), float(turned[1]), float(turned[2]))).upper()
+    while contrast(shown := to_hex((float(rgb[0]), float(rgb[1]), float(rgb[2]))), DARK_GROUND) < least:
+        rgb = rgb + 0.03 * (1.0 - rgb)
+    return shown.upper()
+
+
+def _is_grey(colour: str) -> bool:
+    return float(np.ptp(to_rgb(colour))) < 0.06
+
+
 def _luminance(rgb: np.ndarray[Any, Any]) -> float:
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
@@ -205,7 +278,9 @@ def plain_log_axis(axis: Axis, *, minor: bool = True) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def label_line_ends(axes: Axes, ends: Sequence[LineEnd], *, size: float = _LABEL_SIZE) -> None:
+def label_line_ends(
+    axes: Axes, ends: Sequence[LineEnd], *, size: float = _LABEL_SIZE, width: int = _LABEL_COLUMNS
+) -> None:
     """Write each line's name beside its end, pushed apart so that none overlaps.
 
     Parameters
@@ -215,21 +290,24 @@ def label_line_ends(axes: Axes, ends: Sequence[LineEnd], *, size: float = _LABEL
     ends : sequence of LineEnd
     size : float
         Font size in points.
+    width : int
+        Letters a line, of longer names.
     """
     if not ends:
         return
+    given = tuple(ends)
     to_axes = axes.transData + axes.transAxes.inverted()
     bottom, top = axes.get_ylim()
     ends = [end._replace(y=min(max(end.y, bottom), top)) for end in ends]
     placed = sorted(ends, key=lambda end: to_axes.transform((end.x, end.y))[1])
-    names = [wrap_name(end.name) for end in placed]
+    names = [wrap_name(end.name, width) for end in placed]
     points = axes.get_window_extent().height * 72.0 / axes.figure.dpi
     tall = np.array([1.25 * size * (name.count("\n") + 1) for name in names]) / points
     heights = np.array([float(to_axes.transform((end.x, end.y))[1]) for end in placed])
     heights = _pushed_apart(heights, tall)
-    leaders = []
+    drawn: list[Artist] = []
     for end, name, height in zip(placed, names, heights, strict=True):
-        axes.text(
+        text = axes.text(
             _LABEL_X,
             height,
             name,
@@ -240,10 +318,25 @@ def label_line_ends(axes: Axes, ends: Sequence[LineEnd], *, size: float = _LABEL
             linespacing=1.05,
         )
         start = to_axes.transform((end.x, end.y))
-        leaders.append([(float(start[0]), float(start[1])), (_LABEL_X - 0.006, float(height))])
-    colours = [end.colour for end in placed]
-    lines = LineCollection(leaders, colors=colours, linewidths=0.6, alpha=0.6, transform=axes.transAxes, clip_on=False)
-    axes.add_collection(lines, autolim=False)
+        leader = LineCollection(
+            [[(float(start[0]), float(start[1])), (_LABEL_X - 0.006, float(height))]],
+            colors=[end.colour],
+            linewidths=0.6,
+            alpha=0.6,
+            transform=axes.transAxes,
+            clip_on=False,
+        )
+        axes.add_collection(leader, autolim=False)
+        drawn += [mark(text, end.name, "label"), mark(leader, end.name, "label")]
+    _LABELS.setdefault(axes, []).append(_Labels(given, size, width, drawn))
+
+
+def relabel(axes: Axes, *, size: float | None = None, width: int | None = None) -> None:
+    """Write the names beside the lines' ends again, after the scale or the size of the panel has changed."""
+    for old in _LABELS.pop(axes, []):
+        for artist in old.drawn:
+            artist.remove()
+        label_line_ends(axes, old.ends, size=size or old.size, width=width or old.width)
 
 
 def _pushed_apart(centres: np.ndarray[Any, Any], tall: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -103,8 +103,9 @@ def test_nothing_is_fetched(page: str) -> None:
         assert (attributes.get("src") or "data:").startswith("data:")
     assert not tags.of("link", "base")
     assert "@import" not in page
-    assert not re.findall(r"url\((?!['\"]?data:)", page)
-    assert all((a.get("href") or "").startswith(("#", "https://doi.org")) for a in tags.of("a"))
+    assert not re.findall(r"url\((?!['\"]?(?:data:|#))", page)
+    for a in tags.of("a"):
+        assert (a.get("href") or "").startswith(("#", "https://doi.org", "data:text/csv", "figures/line.svg"))
 
 
 def test_the_page_says_what_it_is(page: str) -> None:
@@ -117,8 +118,27 @@ def test_the_page_says_what_it_is(page: str) -> None:
 
 
 def test_figures_say_what_they_show(page: str) -> None:
-    images = Tags(page).of("img")
-    assert [image["alt"] for image in images] == ['A rising line, "a|b", <b>']
+    tags = Tags(page)
+    assert not tags.of("img")
+    drawings = tags.of("svg")
+    assert [drawing["class"] for drawing in drawings] == ["wide as-is", "narrow as-is"]
+    identifiers = {attributes.get("id") for _, attributes in tags.tags}
+    for drawing in drawings:
+        assert drawing["role"] == "img"
+        assert {drawing["aria-labelledby"], drawing["aria-describedby"]} <= identifiers
+    assert html.unescape(page).count('A rising line, "a|b", <b></desc>') == 2
+    assert "<text" in page, "its words are text"
+
+
+def test_headings_of_rows_and_columns_say_so(page: str) -> None:
+    cells = Tags(page).of("th")
+    assert {cell["scope"] for cell in cells} == {"col", "row"}
+    assert len([cell for cell in cells if cell["scope"] == "col"]) == 3
+
+
+def test_commands_can_be_reached_and_scroll_alone(page: str) -> None:
+    (region,) = Tags(page).of("pre")
+    assert (region["tabindex"], region["role"], region["aria-label"]) == ("0", "region", "Command 1")
 
 
 def test_tables_can_be_reached_and_scroll_alone(page: str) -> None:
@@ -141,7 +161,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 @pytest.mark.parametrize("label", LABELS)
 def test_labels_come_out_right_in_the_page(page: str, label: str) -> None:
-    assert f'<td style="text-align: left;">{label}</td>' in html.unescape(page)
+    assert re.search(rf'<th [^>]*scope="row"[^>]*>{re.escape(label)}</th>', html.unescape(page))
     assert f"<code>{label}</code>" in html.unescape(page)
 
 

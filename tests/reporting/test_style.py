@@ -11,11 +11,16 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from icl_estimators.reporting.style import (
+    DARK_GROUND,
+    LIGHT_GROUND,
     LineEnd,
+    contrast,
     figure_style,
     heat_map,
     label_line_ends,
     line_looks,
+    on_dark,
+    on_light,
     plain_log_axis,
     readable,
     wrap_name,
@@ -142,3 +147,12 @@ def test_a_heat_map_has_its_first_row_on_top_and_nothing_where_undefined() -> No
     np.testing.assert_array_equal(mesh.get_array().mask, np.isnan(values))
     assert axes.get_ylim() == (2, 0)
     assert mesh.get_clim() == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("name", [*DEFAULTS, *(f"mine-{i}" for i in range(8))])
+def test_lines_and_their_names_stand_out_on_either_page(name: str) -> None:
+    colour = line_looks([*DEFAULTS, *(f"mine-{i}" for i in range(8))])[name].colour
+    assert contrast(on_light(colour), LIGHT_GROUND) >= 3
+    assert contrast(on_dark(colour), DARK_GROUND) >= 3
+    assert contrast(on_light(readable(colour), 4.5), LIGHT_GROUND) >= 4.5
+    assert contrast(on_dark(readable(colour), 4.5), DARK_GROUND) >= 4.5

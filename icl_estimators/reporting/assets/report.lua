@@ -5,11 +5,25 @@ local function quoted(text)
   return '"' .. text:gsub("\\", "\\\\"):gsub('"', '\\"') .. '"'
 end
 
+local inline = {}
+local function inlined(meta)
+  for key in pairs(meta) do
+    local stem = key:match("^inline%-(.+)$")
+    if stem then
+      inline[stem] = true
+    end
+  end
+end
+
 -- pandoc's Typst writer drops alt text, without which the PDF would not be PDF/UA.
 local function image(element)
   if typst then
     local alt = element.attributes.alt or pandoc.utils.stringify(element.caption)
     return pandoc.RawInline("typst", "#image(" .. quoted(element.src) .. ", width: 100%, alt: " .. quoted(alt) .. ")")
+  end
+  local stem = element.src:match("^figures/(.+)%.svg$")
+  if stem and inline[stem] then
+    return pandoc.RawInline("html", "[[drawing " .. stem .. "]]")
   end
 end
 
@@ -58,9 +72,67 @@ local function wrapped(element)
       pandoc.RawBlock("typst", "]"),
     }
   end
+  for _, row in ipairs(element.head.rows) do
+    for _, cell in ipairs(row.cells) do
+      cell.attr.attributes.scope = "col"
+    end
+  end
+  for _, body in ipairs(element.bodies) do
+    body.row_head_columns = 1
+    for _, row in ipairs(body.body) do
+      row.cells[1].attr.attributes.scope = "row"
+    end
+  end
   local name = pandoc.utils.stringify(element.caption.long):match("^%a+ %d+") or "Table"
   local attributes = { { "tabindex", "0" }, { "role", "region" }, { "aria-label", name } }
   return pandoc.Div({ element }, pandoc.Attr("", { "table-wrap" }, attributes))
 end
 
-return { { Image = image, Math = math, Table = wrapped } }
+local regions = 0
+local function preformatted(element)
+  if not typst then
+    regions = regions + 1
+    element.attributes.tabindex = "0"
+    element.attributes.role = "region"
+    element.attributes["aria-label"] = "Command " .. regions
+    return element
+  end
+end
+
+-- What is for reference only opens on a click in HTML, and is an appendix in print.
+local appendix = pandoc.List()
+local function folded(element)
+  if not element.classes:includes("folded") then
+    return nil
+  end
+  if typst then
+    appendix:extend(element.content)
+    return {}
+  end
+  local summary = "Definitions"
+  element:walk({
+    Table = function(inner)
+      summary = pandoc.utils.stringify(inner.caption.long):match("^[^.]*%. [^.]*") or summary
+    end,
+  })
+  local blocks = pandoc.List({ pandoc.RawBlock("html", "<details><summary>" .. summary .. "</summary>") })
+  blocks:extend(element.content)
+  blocks:insert(pandoc.RawBlock("html", "</details>"))
+  return blocks
+end
+
+local function with_appendix(document)
+  if #appendix > 0 then
+    document.blocks:insert(pandoc.Header(2, "Appendix: definitions of the columns", pandoc.Attr("appendix")))
+    document.blocks:extend(appendix)
+  end
+  return document
+end
+
+return {
+  { Meta = inlined },
+  { Image = image, Math = math, CodeBlock = preformatted },
+  { Table = wrapped },
+  { Div = folded },
+  { Pandoc = with_appendix },
+}

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from icl_estimators.reporting.marks import mark
 from icl_estimators.reporting.style import LineEnd, Look, label_line_ends, plain_log_axis
 
 __all__ = ["Curve", "context_axis", "curve_of", "draw_curves", "draw_level", "line_ends"]
@@ -73,9 +74,12 @@ def draw_curves(
             continue
         x, estimate = curve.x[shown], curve.estimate[shown]
         colour, style = curve.look
-        axes.plot(x, estimate, color=colour, linestyle=style, marker="o" if len(x) == 1 else None, label=curve.label)
+        marker = "o" if len(x) == 1 else None
+        (line,) = axes.plot(x, estimate, color=colour, linestyle=style, marker=marker, label=curve.label)
+        mark(line, curve.label, x=x, estimate=estimate, low=curve.low[shown], high=curve.high[shown])
         low = np.maximum(curve.low[shown], estimate * 1e-3) if log else curve.low[shown]
-        axes.fill_between(x, low, curve.high[shown], color=colour, alpha=0.22, linewidth=0)
+        band = axes.fill_between(x, low, curve.high[shown], color=colour, alpha=0.22, linewidth=0)
+        mark(band, curve.label, "band")
         ends.append(LineEnd(float(x[-1]), float(estimate[-1]), curve.label, colour))
     if log:
         axes.set_yscale("log")
@@ -98,7 +102,7 @@ def line_ends(axes: Axes) -> list[LineEnd]:
 
 def draw_level(axes: Axes, value: float, label: str, colour: str, x: float) -> LineEnd:
     """Draw a dotted horizontal line and return its end, for a label."""
-    axes.axhline(value, color=colour, linestyle=":", linewidth=1.2, label=label)
+    mark(axes.axhline(value, color=colour, linestyle=":", linewidth=1.2, label=label), label)
     return LineEnd(x, value, label, colour)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from icl_estimators.reporting.marks import mark
 from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.style import WIDTH, figure_style, wrap_name
 from icl_estimators.row_names import of_window
@@ -24,9 +25,12 @@ def log_loss_figure(results: Results) -> Figure:
         axes = figure.add_subplot()
         for place, row in enumerate(records(rows)):
             colour = looks[whose.get(row["estimator"], row["estimator"])].colour
-            axes.plot(row["estimate"], place, "o", color=colour, markersize=5)
+            (dot,) = axes.plot(row["estimate"], place, "o", color=colour, markersize=5)
+            name, value = results.display(str(row["estimator"])), row["estimate"]
+            mark(dot, name, "dot", x=[value], estimate=[place], low=[row["ci_low"]], high=[row["ci_high"]])
             if np.isfinite(row["ci_low"]):
-                axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=1.6)
+                (line,) = axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=1.6)
+                mark(line, name, "band")
         axes.set_yticks(range(len(rows)), [wrap_name(results.display(name), 44) for name in rows["estimator"]])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(False, axis="y")

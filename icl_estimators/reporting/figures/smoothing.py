@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
+from icl_estimators.reporting.marks import mark
 from icl_estimators.reporting.style import (
     MUTED,
     WIDTH,
@@ -227,8 +228,10 @@ def _line(axes: Axes, rows: pd.DataFrame, column: str, name: str, colour: str, s
     """Draw a line with its interval; return where it ends."""
     x, y = rows["value"].to_numpy(), rows[column].to_numpy(dtype=float)
     low, high = (rows[side].to_numpy(dtype=float) for side in ("ci_low", "ci_high"))
-    axes.plot(x, y, color=colour, linestyle=style, marker="." if len(x) < 3 else None)
-    axes.fill_between(x, np.maximum(np.nan_to_num(low, nan=0.0), 1e-12), high, color=colour, alpha=0.2, linewidth=0)
+    (line,) = axes.plot(x, y, color=colour, linestyle=style, marker="." if len(x) < 3 else None)
+    mark(line, name, x=x, estimate=y, low=low, high=high)
+    bottom = np.maximum(np.nan_to_num(low, nan=0.0), 1e-12)
+    mark(axes.fill_between(x, bottom, high, color=colour, alpha=0.2, linewidth=0), name, "band")
     return LineEnd(float(x[-1]), float(y[-1]), name, colour)
 
 

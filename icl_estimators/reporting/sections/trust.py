@@ -145,7 +145,7 @@ def add_definitions(page: Page, results: Results) -> None:
         for label in results.tables[name][column].unique()
     }
     rows = [[code(metric), prose(text)] for metric, text in MEANINGS.items() if metric in used]
-    page.table("metrics", ["metric", "meaning"], rows, "Metrics and quantities.", left=2)
+    page.table("metrics", ["metric", "meaning"], rows, "Metrics and quantities.", left=2, folded=True)
     tables: dict[tuple[str, str], list[str]] = {}
     for name in present:
         for column in SCHEMAS[name].columns:
@@ -158,6 +158,7 @@ def add_definitions(page: Page, results: Results) -> None:
         "Every column of the tables beside this report. Numbers are unrounded. An undefined number is left empty, with "
         "the reason in `note`; an infinite number is `inf`.",
         left=3,
+        folded=True,
     )
 
 
