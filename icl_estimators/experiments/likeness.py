@@ -24,6 +24,7 @@ from icl_estimators.estimators import Estimator, family_of, is_rule
 from icl_estimators.experiments.fitted_rules import FittedRules, fit_rules
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.risk_tables import context_labels
+from icl_estimators.experiments.strategies import dictionary_of
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import (
     Moments,
@@ -85,6 +86,13 @@ class LikenessDesign:
         """Every fitted rule that the study does not have anyway, each once."""
         found = {rule.name: rule for subject in self.subjects for rule in self.rules_of(subject)}
         return tuple(found.values())
+
+    @property
+    def dictionary(self) -> tuple[Estimator, ...]:
+        """The rules that the models are described as mixtures of, each once, without those above."""
+        found = {rule.name: rule for own in self.fitted for rule in dictionary_of(own, self.study.n_states)}
+        known = {*self.study.names, *(rule.name for rule in self.all_fitted)}
+        return tuple(rule for name, rule in found.items() if name not in known)
 
     @property
     def sequences_per_chain(self) -> int:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.estimators import Estimator, get, is_rule
+from icl_estimators.estimators import Estimator, family_of, get
+from icl_estimators.experiments.fitted_rules import FittedRules
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.study import Study
 from icl_estimators.inference import MixtureFit, fit_mixture, mixture_kl
 from icl_estimators.notes import Code, Note, join
-from icl_estimators.sources import Purpose, Source
-from icl_estimators.text import exactly
+from icl_estimators.sources import Purpose
 
-__all__ = ["STRATEGIES", "Strategy", "StrategyWeights", "fitted_dictionary", "strategy_table", "strategy_weights"]
+__all__ = ["DICTIONARY", "StrategyWeights", "dictionary_of", "strategy_table", "strategy_weights"]
 
 Array = NDArray[np.float64]
 Tokens = NDArray[np.int64]
@@ -26,47 +25,22 @@ Tokens = NDArray[np.int64]
 STRATEGY_CHAINS = 1000
 """Chains that weights are found from, the first sequence of each: half for the weights, half held out."""
 
-PARAMETER_CHAINS = 300
-"""Other chains, which the parameters of the rules are fitted to."""
-
 SHOWN_LENGTHS = (1, 3, 6, 12, 24, 50, 100)
 
-_DIGITS = 4
 _MOST_CELLS = 600_000  # probabilities of one rule that weights are found from; 300,000 at K = 3 and 100 tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """A rule of the dictionary, or a family of rules with one parameter.
-
-    Attributes
-    ----------
-    spec : str
-        As for :func:`icl_estimators.get`; ``{}`` stands for the parameter.
-    bounds : tuple of two float, optional
-        Where the parameter is looked for. All rules in between give every state a probability above 0.
-    logarithmic : bool
-        Whether it is looked for on a logarithmic scale.
-    """
-
-    spec: str
-    bounds: tuple[float, float] | None = None
-    logarithmic: bool = False
-
-    def rule(self, n_states: int, parameter: float = np.nan) -> Estimator:
-        """Return the rule, for K states."""
-        return get(self.spec.format(exactly(parameter)), n_states=n_states)
-
-
-STRATEGIES = (
-    Strategy("uniform"),
-    Strategy("unigram"),
-    Strategy("add-constant:{}", (1e-4, 1e3), logarithmic=True),
-    Strategy("construction-softmax:{}:direct_path=false", (1e-2, 50.0), logarithmic=True),
-    Strategy("add-one:order=2"),
-    Strategy("recency:{}", (0.05, 1.0)),
+DICTIONARY = (
+    "uniform",
+    "unigram",
+    "add-constant",
+    "construction-softmax:direct_path=false",
+    "add-constant:order=2",
+    "recency",
 )
-"""The dictionary."""
+"""The families of the dictionary; those with a parameter are fitted to the model."""
+
+_UNFITTED = {"uniform": "uniform", "unigram": "unigram", "add-constant:order=2": "add-one:order=2"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,50 +62,26 @@ class StrategyWeights:
     explained: float
 
 
-def fitted_dictionary(model: Estimator, source: Source, length: int, *, seed: int = 0) -> tuple[Estimator, ...]:
-    """Return the rules of the dictionary, each with the parameter that is nearest to a model.
+def dictionary_of(fitted: FittedRules, n_states: int) -> tuple[Estimator, ...]:
+    """Return the rules of the dictionary for a model.
 
     Parameters
     ----------
-    model : Estimator
-    source : Source
-        What draws the sequences.
-    length : int
-        T.
-    seed : int
-        Of the "tuning" stream.
+    fitted : FittedRules
+        To the model; a family whose best parameter lies at an end of its range is left out.
+    n_states : int
+        K.
 
-    Returns
-    -------
-    tuple of Estimator
-        One for each of :data:`STRATEGIES`, in order. A parameter minimises the mean of KL(p̂ ‖ rule) over all prefixes;
-        it has four significant digits, so that the rule's name is all of it.
-
-    Raises
-    ------
-    ContractError
-        If the model fails or breaks the contract.
+    Examples
+    --------
+    >>> [rule.name for rule in dictionary_of(FittedRules((), (), ()), 3)]
+    ['uniform', 'unigram', 'add-one:order=2']
     """
-    chains = range(PARAMETER_CHAINS)
-    tokens = source.sample(chains, sequences_per_chain=1, length=length, seed=seed, purpose="tuning").inputs
-    prediction = predict(model, tokens, chains, 1)[:, 0]
-    return tuple(_fitted(strategy, prediction, tokens) for strategy in STRATEGIES)
-
-
-def _fitted(strategy: Strategy, prediction: Array, tokens: Tokens) -> Estimator:
-    n_states = prediction.shape[-1]
-    if strategy.bounds is None:
-        return strategy.rule(n_states)
-    scale, back = (np.log, np.exp) if strategy.logarithmic else (float, float)
-
-    def distance(x: float) -> float:
-        law = strategy.rule(n_states, float(back(x))).predict_proba(tokens)
-        return float(mixture_kl(prediction, law).mean())
-
-    low, high = (float(scale(end)) for end in strategy.bounds)
-    found = minimize_scalar(distance, bounds=(low, high), method="bounded", options={"xatol": 1e-5})
-    best = min((found.x, low, high), key=distance)  # the search never tries the ends themselves
-    return strategy.rule(n_states, float(f"{float(back(best)):.{_DIGITS}g}"))
+    own = {family_of(rule): rule for rule in fitted.rules}
+    found = (
+        get(_UNFITTED[family], n_states=n_states) if family in _UNFITTED else own.get(family) for family in DICTIONARY
+    )
+    return tuple(rule for rule in found if rule is not None)
 
 
 def strategy_weights(
@@ -149,7 +99,7 @@ def strategy_weights(
     ----------
     model : Estimator
     dictionary : tuple of Estimator
-        See :func:`fitted_dictionary`.
+        See :func:`dictionary_of`.
     draw : callable
         Chains → one sequence of each, shape (R, T).
     n_chains : int
@@ -181,13 +131,15 @@ def strategy_weights(
     return found
 
 
-def strategy_table(study: Study, purpose: Purpose = "risk") -> Table | None:
+def strategy_table(study: Study, fitted: Sequence[FittedRules], purpose: Purpose = "risk") -> Table | None:
     """Return strategies.csv of a study; None if all its estimators are fixed rules.
 
     Parameters
     ----------
     study : Study
         The first sequence of each of its first 1,000 chains is used; fewer where T·K is above 600.
+    fitted : sequence of FittedRules
+        To its models.
     purpose : str
         The stream that the chains come from.
 
@@ -205,9 +157,10 @@ def strategy_table(study: Study, purpose: Purpose = "risk") -> Table | None:
 
     rows: list[tuple[Cell, ...]] = []
     for model in study.estimators:
-        if is_rule(model):
+        own = next((rules for rules in fitted if model.name in rules.subjects), None)
+        if own is None:
             continue
-        dictionary = fitted_dictionary(model, study.source, study.length, seed=study.seed)
+        dictionary = dictionary_of(own, study.n_states)
         names = [rule.name for rule in dictionary]
         n_chains = min(study.chains, STRATEGY_CHAINS, max(100, _MOST_CELLS // study.cells))
         for found in strategy_weights(model, dictionary, draw, n_chains, study.length, level=study.level):
