@@ -19,12 +19,15 @@ import pandas as pd
 
 from icl_estimators.estimators.registry import parse_spec
 
-__all__ = ["DATA", "README", "Sentence", "refresh", "sentences"]
+__all__ = ["DATA", "README", "SCREEN", "Sentence", "refresh", "screen_of", "sentences"]
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DATA = ROOT / "data" / "readme"
 CHECKPOINTS = ROOT / "data" / "checkpoints"
+
+SCREEN = DATA / "identify.txt"
+"""What ``python -m icl_estimators.identify`` prints, which the README shows."""
 
 VISITS = (1, 2, 5, 10, 20, 40)
 _HOLE = r"([−-]?\d[\d,]*(?:\.\d+)?|inf)"
@@ -270,8 +273,29 @@ def refresh(page: Path = README) -> list[str]:
     changed = list(_told(text, sentences()))
     for sentence in sentences():
         text = sentence.fill(text)
+    if screen_of(text) != SCREEN.read_text(encoding="utf-8"):
+        changed.append(f"the screen of identify ({SCREEN.name})")
+        shown = "".join(f"    {line}".rstrip() + "\n" for line in SCREEN.read_text(encoding="utf-8").splitlines())
+        text = _SCREEN.sub(lambda found: found[1] + shown + "\n", text, count=1)
     page.write_text(text, encoding="utf-8")
     return changed
+
+
+_SCREEN = re.compile(r"(    python -m icl_estimators\.identify\b[^\n]*\n\n)((?:    [^\n]*\n|\n)+)(?=\S)")
+
+
+def screen_of(page: str) -> str:
+    """Return what the page shows as printed by ``identify``.
+
+    Raises
+    ------
+    ValueError
+        If the page does not show it.
+    """
+    found = _SCREEN.search(page)
+    if found is None:
+        raise ValueError("the README does not show what identify prints")
+    return "\n".join(line.removeprefix("    ") for line in found[2].rstrip().splitlines()) + "\n"
 
 
 def _told(text: str, found: Iterable[Sentence]) -> Iterator[str]:

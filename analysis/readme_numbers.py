@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import readme
 from analysis.questions import write_frame
-from icl_estimators import compare, effective_smoothing, train
+from icl_estimators import compare, effective_smoothing, identify_estimator, train
 from icl_estimators.engine.folder import write_json
 from icl_estimators.provenance import library_versions
 from icl_estimators.resources import shipped_checkpoint
@@ -86,16 +86,22 @@ TABLES: dict[str, Callable[[Path, int], dict[str, pd.DataFrame]]] = {
     "training-runs": training_runs,
     "other-prior": other_prior,
 }
+_SCREEN = "identify"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the tables, then put their numbers into the README; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m analysis.readme_numbers", description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=[*TABLES, "none"], action="append", help="make these tables (default: all)")
+    parser.add_argument(
+        "--only", choices=[*TABLES, _SCREEN, "none"], action="append", help="make these tables (default: all)"
+    )
     parser.add_argument("--runs", type=Path, default=Path("training-runs"), metavar="DIR", help="where it trains")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes; they change no number")
     options = parser.parse_args(argv)
     wanted = [name for name in TABLES if name in (options.only or TABLES)]
+    if not options.only or _SCREEN in options.only:
+        found = identify_estimator(jobs=options.jobs).summary()
+        readme.SCREEN.write_text(found + "\n", encoding="utf-8")
     for name in wanted:
         for stem, frame in TABLES[name](options.runs, options.jobs).items():
             write_frame(frame, readme.DATA / f"{stem}.csv")

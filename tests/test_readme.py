@@ -13,6 +13,7 @@ import pytest
 
 from analysis import readme
 from analysis.readme import Sentence
+from icl_estimators import identify_estimator
 from icl_estimators.estimators import get
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.predict import main as predict
@@ -57,6 +58,17 @@ def test_the_prompt_is_answered_as_printed(capsys: pytest.CaptureFixture[str]) -
     lines = capsys.readouterr().out.splitlines()[2:]  # the first is the question, in the text
     printed = "\n".join(f"    {line}".rstrip() for line in lines)
     assert printed in PAGE
+
+
+def test_the_screen_of_identify_is_the_one_that_was_printed() -> None:
+    assert readme.screen_of(PAGE) == readme.SCREEN.read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="does not show what identify prints"):
+        readme.screen_of("no screen")
+
+
+@pytest.mark.slow
+def test_identify_prints_what_the_readme_shows() -> None:
+    assert identify_estimator().summary() + "\n" == readme.screen_of(PAGE)
 
 
 def test_the_example_of_a_tuned_name_is_true(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from icl_estimators.reporting.terminal.rows import Record, design_line, real
+from icl_estimators.reporting.terminal.rows import Record, real
 from icl_estimators.reporting.terminal.smoothing import SHOWN_VISITS
 from icl_estimators.text import columns_of, number, text_table
 
@@ -133,10 +133,18 @@ def identity_text(tables: dict[str, list[Record]], run: dict[str, Any], subject:
     """
     found = _Found(tables, run, subject, {name: rule["display"] for name, rule in run.get("rules", {}).items()})
     title = f"Which estimator is {found.named(subject)}?"
-    parts = [f"{title}\n{'=' * columns_of(title)}\n" + _filled(design_line(run["options"]))]
+    parts = [f"{title}\n{'=' * columns_of(title)}\n" + _filled(_design(run["options"]))]
     for section in (_nearest, _mixture, _pseudo_count, _regret, _budget):
         parts += section(found)
     return "\n\n".join(parts)
+
+
+def _design(options: dict[str, Any]) -> str:
+    return (
+        f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
+        f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "
+        f"[ ]: {100 * options['level']:g} % intervals, clustered on chains"
+    )
 
 
 def _nearest(found: _Found) -> Iterator[str]:
