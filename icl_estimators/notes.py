@@ -90,7 +90,7 @@ class Code(Enum):
     # the regret budget
     NO_BUDGET_OF_SOURCE = "no regret budget: it is for Dirichlet chains, whose Bayes rule reads one row of counts"
     NO_BUDGET_OF_STATES = "no regret budget: {states} states are too many, at most {most}"
-    NO_PARTS_OF_INFINITE = "an infinite regret has no parts"
+    NO_PARTS_OF_INFINITE = "infinite: probability 0 for a token that can follow; an infinite regret has no parts"
     SHARE_WITH_EQUAL_COUNTS = "from the {share} of the prefixes whose counts another prefix has too"
     TOO_FEW_SHARE_COUNTS = "only {share} of the prefixes have counts that another has too: more chains are needed"
     NO_SUCH_VISITS = "no prefix has so many visits"

@@ -57,7 +57,7 @@ def test_it_writes_its_folder_and_ends_with_the_paths(tmp_path: Path, capsys: py
     head, _, listing = printed.out.partition("\n\nWrote\n")
     assert head.startswith("60 chains × 2 sequences × 6 tokens; K = 3, α = 1, uniform start, seed 0")
     paths = [Path(line.strip()) for line in listing.splitlines()]
-    tables = ["risk", "decomposition", "signed_bias", "differences", "pairs"]
+    tables = ["risk", "decomposition", "signed_bias", "differences", "pairs", "likeness"]
     tables += ["budget", "regret_by_visits", "regret_by_entropy", "smoothing", "attention"]
     expected = [*(f"{name}.csv" for name in (*tables, "attention_example", "checks")), "run.json"]
     assert paths == [out / name for name in expected]

@@ -31,9 +31,13 @@ def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_report_means_tables_alone(study: Path) -> None:
     assert sorted(path.name for path in study.iterdir()) == [
+        "budget.csv",
         "checks.csv",
         "differences.csv",
+        "likeness.csv",
         "pairs.csv",
+        "regret_by_entropy.csv",
+        "regret_by_visits.csv",
         "risk.csv",
         "run.json",
         "signed_bias.csv",
@@ -82,7 +86,7 @@ def test_observed_sequences_make_a_report(tmp_path: Path) -> None:
     rules = ["--estimators", "add-one,bigram,uniform"]
     assert evaluate.main(["--sequences", str(sequences), "--characters", *rules, "--out", str(out), "--quiet"]) == 0
     text = (out / "report.md").read_text(encoding="utf-8")
-    assert "**Lowest log loss.** `add-one`" in text
+    assert "**Lowest log loss.** add-one" in text
     assert "3 states (A, B, Ü)" in text
     assert (out / "report.pdf").is_file()
 

@@ -111,7 +111,7 @@ def budget_table(study: Study, draws: BudgetDraws | None) -> Table | None:
 
 def _exact_rows(name: str, n: int, values: dict[str, float], basis: str) -> Iterator[tuple[Cell, ...]]:
     for part, value in values.items():
-        why = "" if math.isfinite(value) or part == "regret" else Note(Code.NO_PARTS_OF_INFINITE)
+        why = "" if math.isfinite(value) else Note(Code.NO_PARTS_OF_INFINITE)
         spread = (0.0, value, value) if math.isfinite(value) else (math.nan,) * 3
         yield name, n, part, value, *spread, "exact", join(why, basis)
 
@@ -124,7 +124,7 @@ def _sampled_rows(found: SampledBudget, basis: str) -> Iterator[tuple[Cell, ...]
         why = ""
         if infinite:
             numbers = (found.estimates[part], *(math.nan,) * 3)
-            why = "" if part == "regret" else Note(Code.NO_PARTS_OF_INFINITE)
+            why = Note(Code.NO_PARTS_OF_INFINITE)
         elif part in PARTS[1:-1]:
             share = f"{100 * found.covered:.3g} %"
             why = Note(Code.TOO_FEW_SHARE_COUNTS if few else Code.SHARE_WITH_EQUAL_COUNTS, share=share)

@@ -277,7 +277,7 @@ def likeness_table(design: LikenessDesign, moments: LikenessMoments) -> Table:
             ratio = ratio_intervals(moments.explained[order], level=study.level, empty=Note(Code.UNIFORM_UNDEFINED))
             infinite = np.isinf(found.estimate)
             values = (
-                np.where(infinite, -np.inf, 1.0 - ratio.estimate),
+                np.where(infinite, np.nan, 1.0 - ratio.estimate),  # nothing is explained of an infinite divergence
                 *(np.where(infinite, np.nan, part) for part in (ratio.se, 1.0 - ratio.high, 1.0 - ratio.low)),
             )
             notes = [
@@ -287,8 +287,8 @@ def likeness_table(design: LikenessDesign, moments: LikenessMoments) -> Table:
     return Table.of("likeness", rows)
 
 
-def nearest_table(design: LikenessDesign, moments: LikenessMoments) -> Table:
-    """Return nearest.csv: the nearest rule of each subject, and the paired difference from the next.
+def nearest_table(design: LikenessDesign, moments: LikenessMoments) -> Table | None:
+    """Return nearest.csv: the nearest rule of each subject, and the paired difference from the next; None without one.
 
     The nearest member of a family stands for its family, so that the next rule is of another one.
     """
@@ -312,7 +312,7 @@ def nearest_table(design: LikenessDesign, moments: LikenessMoments) -> Table:
         low, high = sorted((sign * float(pair.low[0]) + 0.0, sign * float(pair.high[0]) + 0.0))
         decided = bool(low > 0.0) if math.isfinite(low) else None
         rows.append((*row, rules[following].name, difference, float(pair.se[0]), low, high, decided, pair.notes[0]))
-    return Table.of("nearest", rows)
+    return Table.of("nearest", rows) if rows else None
 
 
 def _both(pair: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -261,7 +261,7 @@ def _rows(
             name,
             attention,
             read_out,
-            unmatched or None,
+            unmatched,
             gamma,
             bonus,
             *(float(value[0]) for value in numbers),

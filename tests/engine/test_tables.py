@@ -26,6 +26,12 @@ CONTRACT = {
     "share_of_regret, n_chains, note",
     "regret_by_entropy": "estimator, entropy_low, entropy_high, entropy_mean, estimate, se, ci_low, ci_high, n_chains, "
     "note",
+    "likeness": "estimator, other, context_length, measure, estimate, se, ci_low, ci_high, note",
+    "nearest": "estimator, measure, context_length, rule, estimate, next_rule, difference, se, ci_low, ci_high, "
+    "decided, note",
+    "mechanism": "estimator, attention, read_out, unmatched, gamma, bonus, estimate, se, ci_low, ci_high, note",
+    "mechanism_shares": "estimator, read_out, unmatched, part, replaced, estimate, se, ci_low, ci_high, note",
+    "strategies": "estimator, context_length, strategy, estimate, se, ci_low, ci_high, boundary, explained, note",
     "smoothing": "estimator, by, value, family, parameter, estimate, se, ci_low, ci_high, residual_kl_nats, "
     "residual_kl_heldout_nats, explained, identified, boundary, note",
     "interventions": "intervention, visits, quantity, estimate, difference, se, ci_low, ci_high, note",
