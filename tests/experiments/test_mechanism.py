@@ -41,9 +41,9 @@ def tables(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     return tables_of(study)
 
 
-def cell(mechanism: pd.DataFrame, attention: str, read_out: str, unmatched: str | None = None) -> pd.Series:
+def cell(mechanism: pd.DataFrame, attention: str, read_out: str, unmatched: str = "") -> pd.Series:
     rows = mechanism.query("attention == @attention and read_out == @read_out")
-    rows = rows[rows.unmatched.isna()] if unmatched is None else rows[rows.unmatched == unmatched]
+    rows = rows[rows.unmatched == unmatched]
     (index,) = rows.index
     return rows.loc[index]
 
