@@ -99,10 +99,10 @@ def test_regrets_are_those_of_the_predictions(study: Study, tables: tuple[pd.Dat
     exact = Intervened(model, next(one for one in INTERVENTIONS if one.name == "exact-attention"))
     layer_two = model.attention(tokens)[1]
     own = tokens[:, :, None] == np.arange(3)
-    laws = {("model", "trained", None): model.predict_proba(tokens)}
+    laws = {("model", "trained", ""): model.predict_proba(tokens)}
     laws["exact", "trained", AS_TRAINED] = exact.predict_proba(tokens)
     row = cell(mechanism, "model", "refitted")
-    laws["model", "refitted", None] = softmax(row.gamma * (layer_two @ own) + row.bonus * own, axis=-1)
+    laws["model", "refitted", ""] = softmax(row.gamma * (layer_two @ own) + row.bonus * own, axis=-1)
     for unmatched in UNMATCHED:
         row = cell(mechanism, "exact", "refitted", unmatched)
         copied = exact_frequencies(tokens, 3, unmatched)
@@ -116,7 +116,7 @@ def test_regrets_are_those_of_the_predictions(study: Study, tables: tuple[pd.Dat
 
 def test_perfect_read_outs_are_infinite_or_undefined_and_say_why(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     mechanism, shares = tables
-    for part in (("model", "perfect", None), *(("exact", "perfect", unmatched) for unmatched in UNMATCHED[1:])):
+    for part in (("model", "perfect", ""), *(("exact", "perfect", unmatched) for unmatched in UNMATCHED[1:])):
         row = cell(mechanism, *part)
         assert row.estimate == np.inf
         assert row.note.startswith("infinite: states that have not occurred have probability 0")
@@ -176,7 +176,7 @@ def test_both_commands_write_it() -> None:
 @pytest.mark.slow
 def test_the_shipped_models_values() -> None:
     mechanism, shares = tables_of(Study((get("transformer"), get("add-one"))))
-    known = {("exact", "trained", AS_TRAINED): 0.04695, ("model", "trained", None): 0.0311}
+    known = {("exact", "trained", AS_TRAINED): 0.04695, ("model", "trained", ""): 0.0311}
     known |= {("exact", "refitted", u): v for u, v in zip(UNMATCHED, (0.0256, 0.0287, 0.0337), strict=True)}
     for part, value in known.items():
         row = cell(mechanism, *part)
