@@ -74,6 +74,7 @@ class Code(Enum):
 
     # likeness
     LIKENESS_SEQUENCES = "the first {sequences} sequences of each chain"
+    FEW_PREFIXES = "only {count} prefixes: at least {fewest} are needed"
     NO_OTHER_RULE = "no rule of another family has a finite distance"
 
     # divergences and their bands

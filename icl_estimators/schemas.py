@@ -255,6 +255,38 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "pseudo_count_map": Schema(
+        "the pseudo-count that a model acts like, by context length and visits",
+        (
+            *_text(estimator="the model, or the mean over its training runs"),
+            *_integer(
+                context_length="n, the number of tokens read",
+                visits="transitions seen out of the current token",
+            ),
+            *_number(
+                estimate="the pseudo-count; 0 or inf at a boundary, empty where there are too few prefixes",
+                ci_low="lower end of its confidence interval, by a jackknife over groups of chains, on a log scale",
+                ci_high="upper end of its confidence interval",
+            ),
+            *_integer(n_prefixes="how many prefixes it was fitted to"),
+            *_boolean(boundary="True if the estimate is 0 or inf"),
+            *_NOTE,
+        ),
+    ),
+    "simplex": Schema(
+        "the mean prediction by the counts out of the current token, K = 3",
+        (
+            *_text(estimator="the model, or the mean over its training runs"),
+            *_integer(
+                visits="transitions seen out of the current token",
+                current_token="the current token, from 0",
+            ),
+            *_text(counts="how often states 0, 1, 2 have followed it"),
+            *_integer(token="the token that is predicted, from 0"),
+            *_number(estimate="mean of its predicted probability"),
+            *_integer(n_prefixes="how many prefixes"),
+        ),
+    ),
     "interventions": Schema(
         "the effect of changing parts of the model",
         (
@@ -322,6 +354,18 @@ SCHEMAS: dict[str, Schema] = {
             *_boolean(boundary="True if the weight is 0 or 1; empty where it is not identified"),
             *_number(explained="1 − ΣKL(p̂‖mixture)/ΣKL(p̂‖uniform) on held-out chains"),
             *_NOTE,
+        ),
+    ),
+    "training": Schema(
+        "how the trained models came to be",
+        (
+            *_text(estimator="the trained model"),
+            *_integer(step="updates so far"),
+            *_text(
+                quantity="loss_nats: mean cross-entropy of the last batches; regret_nats: on fresh chains; "
+                "learning_rate"
+            ),
+            *_number(value="its value"),
         ),
     ),
     "attention": Schema(

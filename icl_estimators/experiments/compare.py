@@ -38,6 +38,12 @@ from icl_estimators.experiments.likeness import (
 )
 from icl_estimators.experiments.mechanism import mechanism_tables
 from icl_estimators.experiments.pair_table import pair_table
+from icl_estimators.experiments.prefix_maps import (
+    PrefixSums,
+    map_block,
+    pseudo_count_map_table,
+    simplex_table,
+)
 from icl_estimators.experiments.regret_groups import entropy_table, visits_table
 from icl_estimators.experiments.risk import RiskMoments, risk_block
 from icl_estimators.experiments.risk_tables import (
@@ -50,6 +56,7 @@ from icl_estimators.experiments.sampled_budget import BudgetDraws
 from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.experiments.strategies import strategy_table
 from icl_estimators.experiments.study import Study
+from icl_estimators.experiments.training_curves import training_table
 from icl_estimators.inference import required_chains
 from icl_estimators.provenance import made_with
 from icl_estimators.validation import positive_int
@@ -78,6 +85,10 @@ def _decomposition(plan: _Plan, chains: range) -> DecompositionMoments:
 
 def _likeness(plan: _Plan, chains: range) -> LikenessMoments:
     return likeness_block(plan.likeness, chains)
+
+
+def _maps(plan: _Plan, chains: range) -> PrefixSums:
+    return map_block(plan.likeness, chains)
 
 
 def _budget(plan: _Plan, chains: range) -> BudgetDraws:
@@ -157,6 +168,9 @@ def run_study(
                 plan.likeness.sequences_per_chain,
                 crew=crew,
             )
+        maps = None
+        if plan.likeness.subjects:
+            maps = design("maps", PrefixSums, _maps, study.chains, plan.likeness.sequences_per_chain, crew=crew)
         budget = design("budget", BudgetDraws, _budget, budget_chains(study), REORDERINGS + 1, crew=crew)
     assert risk is not None  # a study has at least two chains
     with one_thread():
@@ -179,6 +193,9 @@ def run_study(
             "smoothing": smoothing_table(study, risk.smoothing),
             **mechanism_tables(study),
             "strategies": strategy_table(study, plan.likeness.fitted),
+            "pseudo_count_map": None if maps is None else pseudo_count_map_table(plan.likeness, maps),
+            "simplex": None if maps is None else simplex_table(plan.likeness, maps),
+            "training": training_table(study.estimators),
             "attention": attention_table(study),
             "attention_example": example,
             "circuit": circuit,

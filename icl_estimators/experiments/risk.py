@@ -24,7 +24,7 @@ from icl_estimators.inference import (
 )
 from icl_estimators.inference.trees import Summary
 from icl_estimators.metrics import METRICS, Drawn
-from icl_estimators.pseudo_counts.streaming import SmoothingMoments, SmoothingPrefixes, SmoothingSums
+from icl_estimators.pseudo_counts.streaming import PANEL_VISITS, SmoothingMoments, SmoothingPrefixes, SmoothingSums
 from icl_estimators.sources import transition_counts
 
 __all__ = ["RiskMoments", "risk_block"]
@@ -117,7 +117,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
     seen_before, rates = counts.sum(axis=-1), np.zeros(0)
     if bayes is not None:
         rates = entropy_rates(sample.transition)
-    prefixes = SmoothingPrefixes(counts, ["visits"], every_up_to=_EVERY_VISIT_UP_TO)
+    prefixes = SmoothingPrefixes(counts, ["visits"], PANEL_VISITS, every_up_to=_EVERY_VISIT_UP_TO)
     for estimator in study.estimators:
         predictions = predict(estimator, sample.inputs, chains, study.sequences_per_chain)
         drawn = Drawn(predictions, truth, targets, bayes, floor)

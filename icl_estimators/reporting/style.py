@@ -259,7 +259,7 @@ def wrap_name(name: str, width: int = 22) -> str:
         return f"{wrap_name(head, width)}\n{wrap_name(f'({rest}', width)}"
     lines: list[str] = []
     for part in re.split(
-        r"(?<=[ \n-])|(?=[:/])|(?<! )(?==)", name.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+        r"(?<=[ \n-])|(?=[:/])|(?<![ \u00a0])(?==)", name.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
     ):
         if lines and len(lines[-1]) + len(part.rstrip()) <= width:
             lines[-1] += part

@@ -34,6 +34,9 @@ CONTRACT = {
     "strategies": "estimator, context_length, strategy, estimate, se, ci_low, ci_high, boundary, explained, note",
     "smoothing": "estimator, by, value, family, parameter, estimate, se, ci_low, ci_high, residual_kl_nats, "
     "residual_kl_heldout_nats, explained, identified, boundary, note",
+    "pseudo_count_map": "estimator, context_length, visits, estimate, ci_low, ci_high, n_prefixes, boundary, note",
+    "simplex": "estimator, visits, current_token, counts, token, estimate, n_prefixes",
+    "training": "estimator, step, quantity, value",
     "interventions": "intervention, visits, quantity, estimate, difference, se, ci_low, ci_high, note",
     "attention": "estimator, context_length, quantity, estimate, se, ci_low, ci_high, note",
     "attention_example": "estimator, layer, query, key, query_token, key_token, weight",

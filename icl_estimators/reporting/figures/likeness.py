@@ -44,7 +44,7 @@ def likeness_figure(results: Results) -> Figure:
         axes.set_aspect("auto")
         labels = [wrap_name(results.display(name), 30) for name in names]
         axes.set_yticks(np.arange(size) + 0.5, labels)
-        axes.set_xticks(np.arange(size) + 0.5, [results.display(name) for name in names], fontsize=8)
+        axes.set_xticks(np.arange(size) + 0.5, [wrap_name(results.display(name), 26) for name in names], fontsize=8)
         axes.tick_params(axis="x", rotation=40 if size > 4 else 0)
         for label in axes.get_xticklabels():
             label.set_horizontalalignment("right" if size > 4 else "center")

@@ -125,6 +125,13 @@ def prediction_figure(
     empirical = of_name[of_name["family"] == "empirical"]
     panels = sorted(empirical["value"].astype(int).unique())
     gamma = of_name[(of_name["family"] == "temperature") & (of_name["parameter"] == "gamma")]["estimate"]
+    if gamma.empty:  # not fitted to all prefixes: the one that was fitted to the model for its likeness
+        softmax = [
+            rule["parameters"]["gamma"]
+            for rule in run.get("fitted_rules", {}).get(name, ())
+            if rule["family"] == "construction-softmax:direct_path=false"
+        ]
+        gamma = pd.Series(softmax, dtype=float)
     alphas = of_name[(of_name["by"] == "visits") & (of_name["parameter"] == "pseudo_count")].set_index("value")
     k = options["states"]
     columns = min(3, len(panels))
