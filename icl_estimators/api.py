@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, get_type_hints
 
+from icl_estimators.engine.reading import read_folder
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress
 from icl_estimators.estimators import Estimator, tolerance_lines
@@ -17,12 +20,21 @@ from icl_estimators.experiments.identification import identification_study
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
+from icl_estimators.reading import kind_of
 from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
 from icl_estimators.workers import refuse_in_worker
 
-__all__ = ["Comparison", "Identification", "Smoothing", "compare", "effective_smoothing", "identify_estimator"]
+__all__ = [
+    "Comparison",
+    "Identification",
+    "Smoothing",
+    "compare",
+    "effective_smoothing",
+    "identify_estimator",
+    "read_results",
+]
 
 Face = TypeVar("Face", bound=Callable[..., object])
 
@@ -53,6 +65,11 @@ class Smoothing(Comparison):
 
 class Identification(Comparison):
     """What a study found about the estimators that were asked about; the tables are those of a comparison."""
+
+    @classmethod
+    def of(cls, found: StudyResult) -> Self:
+        """Return what a study found; run.json says that it is an identification."""
+        return cls(found.tables, {**found.run, "kind": "identification"})
 
     @property
     def subjects(self) -> list[str]:
@@ -240,6 +257,46 @@ def effective_smoothing(
     study = Study.build(estimators, warn=_warn_caller, reference="add-one", decomposition_chains=0, **options)
     design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
     return Smoothing.of(run_smoothing(design, jobs=jobs, progress=progress))
+
+
+_CLASSES = {"identification": Identification, "smoothing": Smoothing}
+
+
+def read_results(folder: str | os.PathLike[str]) -> Comparison:
+    """Read a study back from its folder: the same attributes, frames and methods as the result in memory.
+
+    Plain ``pandas.read_csv`` makes text of a column that holds 1 … T and `mean`, so that
+    ``risk[risk.context_length == 50]`` is silently empty. Here context lengths are integers beside "mean".
+
+    Parameters
+    ----------
+    folder : path
+        What ``evaluate``, ``smoothing``, ``identify`` or ``exact`` wrote, or :meth:`Comparison.save`.
+
+    Returns
+    -------
+    Comparison
+        An :class:`Identification` or a :class:`Smoothing` where the folder holds one.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, run.json is missing or not the record of a study, there is no table, or a table
+        cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> design = {"chains": 20, "length": 6, "sequences_per_chain": 1, "decomposition_chains": 0}
+    >>> result = compare(["uniform", "add-one"], **design)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = result.save(folder)
+    ...     again = read_results(folder)
+    >>> again.risk.equals(result.risk), int((again.risk.context_length == 5).sum()) > 0
+    (True, True)
+    """
+    found = read_folder(Path(folder))
+    return _CLASSES.get(kind_of(found.run), Comparison)(found.tables, found.run)
 
 
 def _warn_caller(line: str) -> None:

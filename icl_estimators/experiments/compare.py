@@ -185,6 +185,7 @@ def run_study(
             "checks": check_table(study, risk, decomposition, exact),
         }
     run = {
+        "kind": "comparison",
         "options": study.record(),
         "identity": identity,
         **gamma_record(study.estimators),
