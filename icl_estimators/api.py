@@ -124,7 +124,7 @@ def compare(
     **options
         What the study is, under the names of the flags of ``evaluate``: `reference`, `checkpoints`, `device`, `chains`,
         `sequences_per_chain`, `decomposition_chains`, `decomposition_sequences`, `length`, `states`, `concentration`,
-        `start`, `seed`, `level`. :class:`~icl_estimators.experiments.study.StudyOptions` and
+        `start`, `seed`, `level`, `keep`. :class:`~icl_estimators.experiments.study.StudyOptions` and
         :class:`~icl_estimators.experiments.study.Study` explain them.
 
     Returns
