@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, get_type_hints
 
 from icl_estimators.engine.reading import read_folder
 from icl_estimators.engine.result import StudyResult
@@ -25,6 +25,9 @@ from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
 from icl_estimators.workers import refuse_in_worker
+
+if TYPE_CHECKING:
+    from icl_estimators.reporting.compact import CompactTable
 
 __all__ = [
     "Comparison",
@@ -50,6 +53,49 @@ class Comparison(StudyResult):
     def summary(self) -> str:
         """Return the headline figures as text: means and intervals by context length, differences, infinite shares."""
         return summary_text(self.records, self.run, tolerance_lines(self.run["options"].get("tolerances", {})))
+
+    def table(
+        self, lengths: Iterable[int] | None = None, metric: str | None = None, *, specs: bool = False
+    ) -> CompactTable:
+        """Return a compact table for a paper: estimators in ranked order, the mean, and a few context lengths.
+
+        Numbers are rounded to the second significant digit of their standard error, in one notation for each interval.
+
+        Parameters
+        ----------
+        lengths : iterable of int, optional
+            Context lengths that have a column; by default 3, 12, 50 and T, as far as they are there.
+        metric : str, optional
+            A metric of `risk`; by default regret, KL where no Bayes rule is exact, log loss on observed data.
+        specs : bool
+            Name estimators as in the tables, ``construction-softmax:2.2``, not as in the report.
+
+        Returns
+        -------
+        CompactTable
+            With ``to_latex()``, ``to_markdown()``, ``to_html()``, ``to_typst()`` and ``to_frame()``.
+
+        Raises
+        ------
+        InputError
+            If the study has no table `risk`, or not this metric or context length; or if a length is given twice.
+
+        Examples
+        --------
+        >>> result = compare("unigram,add-one", chains=50, length=8, sequences_per_chain=2, decomposition_chains=0)
+        >>> print(result.table(lengths=[4]).to_frame().columns.str.replace("\xa0", " ").tolist())
+        ['mean over n [95 %]', 'n = 4']
+        >>> result.table().to_frame().iloc[0].tolist()
+        ['0, by definition', '0', '0']
+        """
+        from icl_estimators.reporting.compact import compact_table
+        from icl_estimators.reporting.results import Results
+
+        frames = {}
+        if "risk" in self.tables:
+            frame = self.tables["risk"].frame()
+            frames["risk"] = frame.assign(context_length=frame["context_length"].astype(str))
+        return compact_table(Results(frames, self.run), lengths, metric, specs=specs)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.summary())}</pre>"
