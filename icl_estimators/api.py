@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Any, Self, TypeVar, Unpack, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, get_type_hints
 
+from icl_estimators.engine.reading import read_folder
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress
 from icl_estimators.estimators import Estimator, tolerance_lines
@@ -17,12 +20,24 @@ from icl_estimators.experiments.identification import identification_study
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
+from icl_estimators.reading import kind_of
 from icl_estimators.reporting.terminal.comparison import summary_text
 from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
 from icl_estimators.workers import refuse_in_worker
 
-__all__ = ["Comparison", "Identification", "Smoothing", "compare", "effective_smoothing", "identify_estimator"]
+if TYPE_CHECKING:
+    from icl_estimators.reporting.compact import CompactTable
+
+__all__ = [
+    "Comparison",
+    "Identification",
+    "Smoothing",
+    "compare",
+    "effective_smoothing",
+    "identify_estimator",
+    "read_results",
+]
 
 Face = TypeVar("Face", bound=Callable[..., object])
 
@@ -39,6 +54,49 @@ class Comparison(StudyResult):
         """Return the headline figures as text: means and intervals by context length, differences, infinite shares."""
         return summary_text(self.records, self.run, tolerance_lines(self.run["options"].get("tolerances", {})))
 
+    def table(
+        self, lengths: Iterable[int] | None = None, metric: str | None = None, *, specs: bool = False
+    ) -> CompactTable:
+        """Return a compact table for a paper: estimators in ranked order, the mean, and a few context lengths.
+
+        Numbers are rounded to the second significant digit of their standard error, in one notation for each interval.
+
+        Parameters
+        ----------
+        lengths : iterable of int, optional
+            Context lengths that have a column; by default 3, 12, 50 and T, as far as they are there.
+        metric : str, optional
+            A metric of `risk`; by default regret, KL where no Bayes rule is exact, log loss on observed data.
+        specs : bool
+            Name estimators as in the tables, ``construction-softmax:2.2``, not as in the report.
+
+        Returns
+        -------
+        CompactTable
+            With ``to_latex()``, ``to_markdown()``, ``to_html()``, ``to_typst()`` and ``to_frame()``.
+
+        Raises
+        ------
+        InputError
+            If the study has no table `risk`, or not this metric or context length; or if a length is given twice.
+
+        Examples
+        --------
+        >>> result = compare("unigram,add-one", chains=50, length=8, sequences_per_chain=2, decomposition_chains=0)
+        >>> print(result.table(lengths=[4]).to_frame().columns.str.replace("\xa0", " ").tolist())
+        ['mean over n [95 %]', 'n = 4']
+        >>> result.table().to_frame().iloc[0].tolist()
+        ['0, by definition', '0', '0']
+        """
+        from icl_estimators.reporting.compact import compact_table
+        from icl_estimators.reporting.results import Results
+
+        frames = {}
+        if "risk" in self.tables:
+            frame = self.tables["risk"].frame()
+            frames["risk"] = frame.assign(context_length=frame["context_length"].astype(str))
+        return compact_table(Results(frames, self.run), lengths, metric, specs=specs)
+
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.summary())}</pre>"
 
@@ -53,6 +111,11 @@ class Smoothing(Comparison):
 
 class Identification(Comparison):
     """What a study found about the estimators that were asked about; the tables are those of a comparison."""
+
+    @classmethod
+    def of(cls, found: StudyResult) -> Self:
+        """Return what a study found; run.json says that it is an identification."""
+        return cls(found.tables, {**found.run, "kind": "identification"})
 
     @property
     def subjects(self) -> list[str]:
@@ -107,7 +170,7 @@ def compare(
     **options
         What the study is, under the names of the flags of ``evaluate``: `reference`, `checkpoints`, `device`, `chains`,
         `sequences_per_chain`, `decomposition_chains`, `decomposition_sequences`, `length`, `states`, `concentration`,
-        `start`, `seed`, `level`. :class:`~icl_estimators.experiments.study.StudyOptions` and
+        `start`, `seed`, `level`, `keep`. :class:`~icl_estimators.experiments.study.StudyOptions` and
         :class:`~icl_estimators.experiments.study.Study` explain them.
 
     Returns
@@ -240,6 +303,46 @@ def effective_smoothing(
     study = Study.build(estimators, warn=_warn_caller, reference="add-one", decomposition_chains=0, **options)
     design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
     return Smoothing.of(run_smoothing(design, jobs=jobs, progress=progress))
+
+
+_CLASSES = {"identification": Identification, "smoothing": Smoothing}
+
+
+def read_results(folder: str | os.PathLike[str]) -> Comparison:
+    """Read a study back from its folder: the same attributes, frames and methods as the result in memory.
+
+    Plain ``pandas.read_csv`` makes text of a column that holds 1 … T and `mean`, so that
+    ``risk[risk.context_length == 50]`` is silently empty. Here context lengths are integers beside "mean".
+
+    Parameters
+    ----------
+    folder : path
+        What ``evaluate``, ``smoothing``, ``identify`` or ``exact`` wrote, or :meth:`Comparison.save`.
+
+    Returns
+    -------
+    Comparison
+        An :class:`Identification` or a :class:`Smoothing` where the folder holds one.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, run.json is missing or not the record of a study, there is no table, or a table
+        cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> design = {"chains": 20, "length": 6, "sequences_per_chain": 1, "decomposition_chains": 0}
+    >>> result = compare(["uniform", "add-one"], **design)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = result.save(folder)
+    ...     again = read_results(folder)
+    >>> again.risk.equals(result.risk), int((again.risk.context_length == 5).sum()) > 0
+    (True, True)
+    """
+    found = read_folder(Path(folder))
+    return _CLASSES.get(kind_of(found.run), Comparison)(found.tables, found.run)
 
 
 def _warn_caller(line: str) -> None:

@@ -21,6 +21,7 @@ from icl_estimators.options import (
     decomposition_parent,
     estimator_parent,
     flags_of,
+    kept,
     level,
     refuse_flags,
     report_formats,
@@ -56,6 +57,12 @@ def _parser() -> Parser:
         help="the estimator that the others are compared with (default add-one)",
     )
     parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
+    parser.add_argument(
+        "--keep",
+        type=kept,
+        metavar="chains",
+        help="also write chains.csv, one value for each estimator, metric and chain (9 MB for the default study)",
+    )
     workers = parser.add_mutually_exclusive_group()
     workers.add_argument(
         "--jobs",

@@ -31,6 +31,7 @@ __all__ = [
     "decomposition_parent",
     "estimator_parent",
     "flags_of",
+    "kept",
     "level",
     "make_estimators",
     "natural",
@@ -256,6 +257,17 @@ def report_formats(text: str) -> tuple[str, ...]:
         if name not in ("html", "pdf"):
             raise argparse.ArgumentTypeError(f"{name!r} is not a format of the report: html or pdf")
     return names
+
+
+def kept(text: str) -> tuple[str, ...]:
+    """Parse what a study is to keep besides its tables, separated by commas; the study knows the names.
+
+    Examples
+    --------
+    >>> kept("chains")
+    ('chains',)
+    """
+    return tuple(name.strip() for name in text.split(","))
 
 
 def estimator_parent() -> Parser:

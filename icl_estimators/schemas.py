@@ -158,6 +158,25 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "exact": Schema(
+        "expected loss by enumeration of every prefix, without Monte Carlo error",
+        (
+            *_text(estimator="the estimator"),
+            *_integer(context_length="n, the number of tokens read"),
+            *_text(metric="what is estimated, see the list of metrics"),
+            *_number(estimate="the expectation of the metric"),
+        ),
+    ),
+    "chains": Schema(
+        "one value for each chain, whose mean is in risk.csv",
+        (
+            *_ESTIMATOR,
+            *_integer(chain="number of the chain, from 0: its address in the study's streams"),
+            *_text(metric="what is estimated, see the list of metrics"),
+            *_length(context_length="`mean`: the average over n = 1 … T"),
+            *_number(estimate="mean of the metric over the sequences of the chain"),
+        ),
+    ),
     "decomposition": Schema("bias and variance, from a separate nested design", _CURVE),
     "signed_bias": Schema(
         "which probabilities are predicted too high, which too low",

@@ -77,6 +77,7 @@ def test_a_new_study_leaves_no_report_of_the_old_one(tmp_path: Path) -> None:
     assert evaluate.main([*DESIGN, "--seed", "1", "--out", str(tmp_path), "--force", "--no-report", "--quiet"]) == 0
     assert not list(tmp_path.glob("report.*"))
     assert not (tmp_path / "figures").exists()
+    assert not (tmp_path / "tables").exists()
 
 
 def test_observed_sequences_make_a_report(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from icl_estimators.engine.folder import (
     save_tables,
     write_json,
 )
+from icl_estimators.engine.reading import read_folder
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress, crew_for, run_design
 from icl_estimators.engine.tables import (
@@ -46,6 +47,7 @@ __all__ = [
     "crew_for",
     "in_order",
     "one_thread",
+    "read_folder",
     "run_design",
     "save_tables",
     "unit_size",

@@ -29,6 +29,7 @@ from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.departure import regret_since_least
+from icl_estimators.experiments.kept_chains import chains_table
 from icl_estimators.experiments.likeness import (
     LikenessDesign,
     LikenessMoments,
@@ -177,6 +178,7 @@ def run_study(
         circuit, scales = circuit_table(study)
         tables: dict[str, Table | None] = {
             "risk": risk_table(study, risk),
+            "chains": None if risk.kept is None else chains_table(study.names, risk.kept),
             "decomposition": None if decomposition is None else decomposition_table(study, decomposition),
             "signed_bias": signed_bias_table(study, risk),
             "differences": difference_table(study, risk),
@@ -202,6 +204,7 @@ def run_study(
             "checks": check_table(study, risk, decomposition, exact),
         }
     run = {
+        "kind": "comparison",
         "options": study.record(),
         "identity": identity,
         **gamma_record(study.estimators),

@@ -173,7 +173,7 @@ class ObservedStudy:
             tables = observed_tables(
                 self.estimators, self.data, reference=self.reference, window=self.length, level=self.level
             )
-        record = {"options": self.record(), "identity": identity, "data": self.data.record}
+        record = {"kind": "observed", "options": self.record(), "identity": identity, "data": self.data.record}
         return StudyResult(tables, record | gamma_record(self.estimators) | {"rules": rules_record(self.estimators)})
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.divergences import kl_divergence, log_loss, sum_states
+from icl_estimators.experiments.kept_chains import KeptChains
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.regret_groups import ChainGroups, RegretGroups, entropy_rates, group_regret
 from icl_estimators.experiments.study import Study
@@ -62,6 +63,8 @@ class RiskMoments(Summary):
         with mean 0. `kl_nats`, `log_loss_nats`: its loss minus that of the Bayes rule, with a mean that is not below 0.
     groups : dict of estimator to RegretGroups
         Regret by visits and by entropy rate; empty where the posterior is not exact.
+    kept : KeptChains or None
+        One value for each chain, where the study keeps them.
     """
 
     risk: dict[tuple[str, str], Moments]
@@ -73,6 +76,7 @@ class RiskMoments(Summary):
     martingale: Moments | None
     foresight: dict[tuple[str, str], Moments]
     groups: dict[str, RegretGroups] = field(default_factory=dict)
+    kept: KeptChains | None = None
 
 
 def risk_block(study: Study, chains: range) -> RiskMoments:
@@ -166,6 +170,7 @@ def risk_block(study: Study, chains: range) -> RiskMoments:
             foresight,
             groups,
             study.reference,
+            "chains" in study.keep,
             unit,
         )
         for i, unit in enumerate(units)
@@ -211,6 +216,7 @@ def _summary(
     foresight: dict[tuple[str, str], Array],
     groups: dict[str, ChainGroups],
     reference: str,
+    keep_chains: bool,
     unit: slice,
 ) -> RiskMoments:
     return RiskMoments(
@@ -242,4 +248,5 @@ def _summary(
         martingale=None if martingale is None else Moments.of(martingale[unit], full=False),
         foresight={key: Moments.of(values[unit], full=False) for key, values in foresight.items()},
         groups={name: of_name.moments(unit) for name, of_name in groups.items()},
+        kept=KeptChains.of({name: of_name.metrics for name, of_name in chain.items()}, unit) if keep_chains else None,
     )

@@ -171,6 +171,7 @@ def run_smoothing(
             tables["interventions"] = intervention_table(study, changed)
             tables |= mechanism_tables(study, purpose="smoothing")
     record = {
+        "kind": "smoothing",
         "options": design.record(),
         "identity": identity,
         "rules": rules_record(study.estimators),

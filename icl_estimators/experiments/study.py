@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypedDict, Unpack
 
@@ -16,7 +16,10 @@ from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.sources import ChainLaw, Source
 from icl_estimators.validation import InputError, positive_int, probability_level
 
-__all__ = ["DEFAULTS", "ChainOptions", "Study", "StudyOptions"]
+__all__ = ["DEFAULTS", "KEPT", "ChainOptions", "Study", "StudyOptions"]
+
+KEPT = ("chains",)
+"""What a study can keep besides its tables."""
 
 
 class ChainOptions(TypedDict, total=False):
@@ -58,11 +61,12 @@ class StudyOptions(ChainOptions, total=False):
     ----------
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
-    decomposition_chains, decomposition_sequences
+    decomposition_chains, decomposition_sequences, keep
         As for :class:`Study`.
     """
 
     reference: str
+    keep: Sequence[str]
     decomposition_chains: int
     decomposition_sequences: int
 
@@ -92,12 +96,14 @@ class Study:
         Of all streams.
     level : float
         Confidence level of intervals and bands.
+    keep : tuple of {"chains"}
+        What else is kept: one value for each chain, in chains.csv.
 
     Raises
     ------
     InputError
-        If a number is out of its range, there are no estimators, names repeat, the reference is not among them, or an
-        estimator is for another K.
+        If a number is out of its range, `keep` names something else, there are no estimators, names repeat, the
+        reference is not among them, or an estimator is for another K.
     """
 
     estimators: tuple[Estimator, ...]
@@ -110,6 +116,7 @@ class Study:
     source: Source = field(default_factory=ChainLaw)
     seed: int = 0
     level: float = 0.95
+    keep: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         def check(name: str, at_least: int) -> int:
@@ -132,6 +139,11 @@ class Study:
                 "decomposition_sequences must be at least 2: bias and variance are separated by how predictions "
                 "vary within a chain; 64 keeps the share of cells with a single sequence small"
             )
+        kept = (self.keep,) if isinstance(self.keep, str) else tuple(dict.fromkeys(self.keep))
+        object.__setattr__(self, "keep", kept)
+        for name in kept:
+            if name not in KEPT:
+                raise InputError(f"{name!r} cannot be kept: choose from {', '.join(KEPT)}")
         if not self.estimators:
             raise InputError("no estimators to compare: give at least one")
         for estimator in self.estimators:
@@ -220,12 +232,14 @@ class Study:
         record: dict[str, Any] = {}
         for name, value in plain.items():
             record |= self.source.record() if name == "source" else {name: value}
+        kept = list(record.pop("keep"))
         return {
             **record,
             "estimators": [estimator.name for estimator in self.estimators],
             "checkpoints": list(self.checkpoints),
             "recipes": {recipe: list(runs) for recipe, runs in self.recipes.items()},
             **estimators_record(self.estimators),
+            **({"keep": kept} if kept else {}),
             **({"kernel": by_kernel} if by_kernel else {}),  # the last bits are others than torch's
         }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from icl_estimators.files import write_whole
 from icl_estimators.locking import sole_writer
+from icl_estimators.reporting.compact import remove_tables, write_tables
 from icl_estimators.reporting.convert import FORMATS, REMEDY, missing_packages, require_packages, write_html, write_pdf
 from icl_estimators.reporting.figures.inline import Drawings, draw_inline
 from icl_estimators.reporting.figures.saving import save_figure
@@ -79,7 +80,7 @@ def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list
     Returns
     -------
     list of Path
-        report.md, figures, and the formats asked for.
+        report.md, figures, ``tables/headline.*``, and the formats asked for.
 
     Raises
     ------
@@ -96,7 +97,9 @@ def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list
         remove_report(folder)
         with write_whole(folder / _LIST) as temporary:
             temporary.write_text(json.dumps({"figures": [picture.stem for picture in page.pictures]}), encoding="utf-8")
-        return write_report(page, title, folder / "report.md", formats)
+        paths = write_report(page, title, folder / "report.md", formats)
+        documents = len(paths) - len(formats)
+        return [*paths[:documents], *write_tables(folder, results), *paths[documents:]]
 
 
 def make_report(
@@ -196,17 +199,19 @@ def listed(paths: Iterable[Path]) -> list[str]:
     >>> listed([Path("out/risk.csv"), Path("out/figures/kl.svg"), Path("out/figures/kl.pdf")])
     ['out/risk.csv', 'out/figures/*.svg, *.pdf']
     """
-    lines = (str(path.parent / "*.svg, *.pdf") if path.parent.name == "figures" else str(path) for path in paths)
+    short = {"figures": "*.svg, *.pdf", "tables": "headline.tex, .md, .html, .typ"}
+    lines = (str(path.parent / short.get(path.parent.name, path.name)) for path in paths)
     return list(dict.fromkeys(lines))
 
 
 def remove_report(folder: Path) -> None:
-    """Remove a report and the figures that it shows, so that none of an earlier study is left beside new tables."""
+    """Remove a report with its tables and figures, so that none of an earlier study is left beside new results."""
     with suppress(OSError, ValueError, TypeError, KeyError):  # there is no report, or its list cannot be read
         for stem in json.loads((folder / _LIST).read_text(encoding="utf-8"))["figures"]:
             for suffix in ("svg", "pdf"):
                 (folder / "figures" / f"{Path(stem).name}.{suffix}").unlink(missing_ok=True)
     with suppress(OSError):  # another's file is in it, or it is not there
         (folder / "figures").rmdir()
+    remove_tables(folder)
     for name in (_LIST, "report.md", "report.html", "report.pdf"):
         (folder / name).unlink(missing_ok=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icl_estimators.reading import KINDS, kind_of, read_columns, read_record
 from icl_estimators.reporting.style import Look, line_looks
 from icl_estimators.row_names import of_window
 from icl_estimators.schemas import SCHEMAS, Type
@@ -50,6 +49,11 @@ class Results:
         return options
 
     @property
+    def kind(self) -> str:
+        """What kind of study it is, one of :data:`icl_estimators.reading.KINDS`."""
+        return kind_of(self.run)
+
+    @property
     def observed(self) -> bool:
         """Whether the data are observed sequences, without a known truth."""
         return "data" in self.options
@@ -66,8 +70,8 @@ class Results:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Estimators in the order of risk.csv; of several training runs both the runs and their mean."""
-        return tuple(dict.fromkeys(self.tables["risk"]["estimator"]))
+        """Estimators in the order of the first table; of several training runs both the runs and their mean."""
+        return tuple(dict.fromkeys(self.tables[_NEEDED[self.kind].removesuffix(".csv")]["estimator"]))
 
     @cached_property
     def curves(self) -> tuple[str, ...]:
@@ -91,7 +95,7 @@ class Results:
     @cached_property
     def bayes(self) -> tuple[str, ...]:
         """Estimators whose regret is 0 at every context length: they are the Bayes rule of this study."""
-        if not self.exact_posterior:
+        if not self.exact_posterior or "risk" not in self:
             return ()
         regret = self.tables["risk"].query("metric == 'regret_nats'").groupby("estimator", sort=False)["estimate"]
         return tuple(str(name) for name, values in regret if (values.abs() <= _ZERO).all())
@@ -231,30 +235,30 @@ def _boolean(cell: str) -> bool | None:
 _READ: dict[Type, Callable[[str], Any]] = {Type.NUMBER: _number, Type.INTEGER: _number, Type.BOOLEAN: _boolean}
 
 
+_NEEDED = dict.fromkeys(KINDS, "risk.csv") | {"smoothing": "smoothing.csv", "exact": "exact.csv"}
+"""The table without which there is no study of a kind."""
+
+
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries by column."""
     return [{str(column): value for column, value in row.items()} for row in rows.to_dict("records")]
 
 
 def read_results(folder: Path) -> Results:
-    """Read the folder that ``evaluate`` wrote.
+    """Read the folder that ``evaluate``, ``smoothing``, ``identify`` or ``exact`` wrote.
 
     Raises
     ------
     InputError
-        If the folder, run.json or risk.csv is missing, or one of them cannot be read.
+        If the folder, run.json or the first table is missing, or one of them cannot be read.
     """
-    record = folder / "run.json"
-    if not folder.is_dir():
-        raise InputError(f"no such folder: {folder} (python -m icl_estimators.evaluate --out {folder} makes it)")
-    for needed in (record, folder / "risk.csv"):
-        if not needed.is_file():
-            raise InputError(f"{folder} has no {needed.name}: give a folder that evaluate wrote")
-    try:
-        run = json.loads(record.read_text(encoding="utf-8"))
-        run["options"]["length"], run["options"]["level"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{record} is not the record of a study ({type(error).__name__}: {error})") from None
+    run = read_record(folder)
+    needed = _NEEDED[kind_of(run)]
+    if not (folder / needed).is_file():
+        raise InputError(f"{folder} has no {needed}: run the command in its run.json again")
+    missing = [name for name in ("length", "level") if needed == "risk.csv" and name not in run["options"]]
+    if missing:
+        raise InputError(f"{folder / 'run.json'} is not the record of a study (its options lack {missing[0]})")
     paths = [folder / f"{name}.csv" for name in SCHEMAS]
     return Results({path.stem: read_table(path) for path in paths if path.is_file()}, run)
 
@@ -270,19 +274,8 @@ def read_table(path: Path) -> pd.DataFrame:
     InputError
         If it is not a table of that name.
     """
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            header, *rows = list(csv.reader(file)) or [[]]
-    except (OSError, ValueError, csv.Error) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+    cells = read_columns(path)
     wanted = {column.name: _READ.get(column.type, str) for column in SCHEMAS[path.stem].columns}
-    missing = [column for column in wanted if column not in header]
-    if missing:
-        raise InputError(f"{path} has no column {missing[0]}: it is not a {path.name} of this version")
-    for line, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise InputError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
-    cells = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
     try:
         columns = {name: list(map(wanted.get(name, str), column)) for name, column in cells.items()}
     except ValueError as error:

@@ -116,7 +116,8 @@ def test_the_folder_of_a_study_reads_back_as_its_frames(small: Comparison, tmp_p
                 again = pd.to_numeric(read[column])
                 np.testing.assert_array_equal(again.to_numpy(dtype=float), frame[column].to_numpy(dtype=float))
             else:
-                assert read[column].astype(str).tolist() == frame[column].astype(str).tolist()
+                shown = ["" if cell is None else str(cell) for cell in frame[column]]
+                assert read[column].astype(str).tolist() == shown
         with path.open(encoding="utf-8", newline="") as file:
             cells = [cell for row in csv.reader(file) for cell in row]
         assert not {"nan", "NaN", "-0.0", "-inf", "np.float64(0.0)"} & set(cells)

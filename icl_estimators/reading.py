@@ -1,0 +1,82 @@
+"""Reading the files of a study's folder: tables as their schemas say, run.json, and one line on what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from icl_estimators.schemas import SCHEMAS
+from icl_estimators.validation import InputError
+
+__all__ = ["KINDS", "kind_of", "read_columns", "read_record"]
+
+KINDS = ("comparison", "observed", "identification", "smoothing", "exact")
+"""What a folder can hold: the entry `kind` of run.json."""
+
+
+def read_columns(path: Path) -> dict[str, tuple[str, ...]]:
+    """Return the cells of a table as text, by column, in the order of the file.
+
+    A column that the schema lacks is kept: a later version may have added it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, lacks a column of the schema, or has a row of another length.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            header, *rows = list(csv.reader(file)) or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    missing = [column for column in SCHEMAS[path.stem].names if column not in header]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]}: it is not a {path.name} of this version")
+    for line, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InputError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
+    return dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return run.json.
+
+    Raises
+    ------
+    InputError
+        If the folder or run.json is missing, or run.json is not the record of a study of this version.
+    """
+    path = folder / "run.json"
+    if not folder.is_dir():
+        raise InputError(f"no such folder: {folder} (python -m icl_estimators.evaluate --out {folder} makes it)")
+    if not path.is_file():
+        raise InputError(
+            f"{folder} has no {path.name}: give a folder that evaluate, smoothing, identify or exact wrote"
+        )
+    try:
+        run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(run["options"], dict):
+            raise TypeError("its options are not an object")
+        run["options"]["estimators"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is not the record of a study ({type(error).__name__}: {error})") from None
+    if kind_of(run) not in KINDS:
+        raise InputError(f"{path} is of the unknown kind {run['kind']!r}: this version knows {', '.join(KINDS)}")
+    return run
+
+
+def kind_of(run: dict[str, Any]) -> str:
+    """Return what kind of study a record is of: its entry `kind`.
+
+    Older records have none. Their options tell: only observed sequences have `data`, only smoothing has `families`.
+
+    Examples
+    --------
+    >>> kind_of({"kind": "exact", "options": {}}), kind_of({"options": {"families": []}})
+    ('exact', 'smoothing')
+    """
+    options = run["options"]
+    older = "observed" if "data" in options else "smoothing" if "families" in options else "comparison"
+    return str(run.get("kind", older))
