@@ -37,6 +37,8 @@ CONTRACT = {
     "pseudo_count_map": "estimator, context_length, visits, estimate, ci_low, ci_high, n_prefixes, boundary, note",
     "simplex": "estimator, visits, current_token, counts, token, estimate, n_prefixes",
     "training": "estimator, step, quantity, value",
+    "chains": "estimator, chain, metric, context_length, estimate",
+    "exact": "estimator, context_length, metric, estimate",
     "interventions": "intervention, visits, quantity, estimate, difference, se, ci_low, ci_high, note",
     "attention": "estimator, context_length, quantity, estimate, se, ci_low, ci_high, note",
     "attention_example": "estimator, layer, query, key, query_token, key_token, weight",

@@ -15,6 +15,8 @@ HEADINGS = [
     "answer",
     "rules",
     "distance",
+    "likeness",
+    "budget",
     "design",
     "kl",
     "regret",
@@ -22,10 +24,13 @@ HEADINGS = [
     "differences",
     "pairs",
     "smoothing",
+    "entropy",
     "decomposition",
     "signed-bias",
     "attention",
     "circuit",
+    "read-out",
+    "training",
     "checks",
     "provenance",
     "definitions",
@@ -66,10 +71,10 @@ def test_html_is_small_and_has_every_figure(report: Path) -> None:
     page = (report / "report.html").read_text(encoding="utf-8")
     assert len(page.encode()) < 2_000_000
     figures = sorted(path.stem for path in (report / "figures").glob("*.svg"))
-    assert len(figures) == 13
+    assert len(figures) == 19
     assert "<img" not in page
     assert "[[drawing" not in page
-    assert page.count('<div class="plot"') == 13
+    assert page.count('<div class="plot"') == 19
     assert all(page.count(f'id="{stem}-wa-t"') == page.count(f'id="{stem}-na-t"') == 1 for stem in figures)
     assert "{fig:" not in page
     assert "{tbl:" not in page

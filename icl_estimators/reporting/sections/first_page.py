@@ -90,7 +90,7 @@ def largest_part(results: Results, subject: str) -> tuple[str, float, int] | Non
     if frame.empty:
         return None
     n = max(int(length) for length in frame["context_length"])
-    rows = {str(row["part"]): float(row["estimate"]) for row in records(frame[frame["context_length"] == str(n)])}
+    rows = {str(row["part"]): float(row["estimate"]) for row in records(frame[frame["context_length"] == n])}
     whole = rows.pop("regret", 0.0)
     if not rows or whole <= _ZERO:
         return None
