@@ -22,7 +22,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from icl_estimators.reporting.figures.variants import has_log_axis, laid_out, linear, make_narrow
+from icl_estimators.reporting.figures.variants import has_log_axis, is_laid_out, laid_out, linear, make_narrow
 from icl_estimators.reporting.marks import Mark, mark, mark_of
 from icl_estimators.reporting.style import figure_style, on_dark, on_light
 
@@ -103,7 +103,9 @@ def draw_inline(drawings: Drawings, stem: str, figure: Figure, number: str, alt:
         for width in ("wide", "narrow"):
             if width == "narrow":
                 make_narrow(figure)
-            laid_out(figure)
+                laid_out(figure)
+            elif not is_laid_out(figure):  # saving it alone has done so already
+                laid_out(figure)
             pieces.append(_drawn(drawings, figure, (stem, width, "as-is"), number, alt, series))
             if has_log_axis(figure):
                 with linear(figure):

@@ -11,12 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.text import Text
 from matplotlib.ticker import AutoLocator, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from icl_estimators.reporting.style import relabel
 
-__all__ = ["NARROW", "has_log_axis", "laid_out", "linear", "make_narrow"]
+__all__ = ["NARROW", "has_log_axis", "is_laid_out", "laid_out", "linear", "make_narrow"]
 
 NARROW = 3.73
 """Inches: a figure at its natural size is as wide as a page at 390 CSS pixels, less its margins."""
@@ -36,6 +37,11 @@ def laid_out(figure: Figure) -> None:
     for _ in range(1 + any(axes.get_aspect() != "auto" for axes in figure.axes)):
         layout.execute(figure)
     figure.set_layout_engine("none")
+
+
+def is_laid_out(figure: Figure) -> bool:
+    """Whether every axes has its place already."""
+    return isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine)
 
 
 def has_log_axis(figure: Figure) -> bool:
