@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         compare,
         effective_smoothing,
         identify_estimator,
+        predictions,
         read_results,
     )
     from icl_estimators.estimators import Estimator, check_estimator, get
@@ -41,6 +42,7 @@ __all__ = [
     "exact_risk",
     "get",
     "identify_estimator",
+    "predictions",
     "read_results",
     "sample_chains",
 ]
@@ -60,6 +62,7 @@ _HOMES = {
     "exact_risk": "icl_estimators.experiments.exact",
     "get": "icl_estimators.estimators",
     "identify_estimator": "icl_estimators.api",
+    "predictions": "icl_estimators.api",
     "read_results": "icl_estimators.api",
     "sample_chains": "icl_estimators.sources",
 }
