@@ -13,6 +13,7 @@ from icl_estimators.lazy import on_use
 if TYPE_CHECKING:
     from icl_estimators.api import (
         Comparison,
+        Enumeration,
         Identification,
         Smoothing,
         compare,
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ChainLaw",
     "Comparison",
+    "Enumeration",
     "Estimator",
     "ExactRisk",
     "Identification",
@@ -51,6 +53,7 @@ __all__ = [
 _HOMES = {
     "ChainLaw": "icl_estimators.sources",
     "Comparison": "icl_estimators.api",
+    "Enumeration": "icl_estimators.api",
     "Estimator": "icl_estimators.estimators",
     "ExactRisk": "icl_estimators.experiments.exact",
     "Identification": "icl_estimators.api",

@@ -28,6 +28,7 @@ from icl_estimators.predict import read_prompt
 from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
 from icl_estimators.reading import kind_of
 from icl_estimators.reporting.terminal.comparison import summary_text
+from icl_estimators.reporting.terminal.exact import budget_text, exact_text
 from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
 from icl_estimators.sources import ChainLaw, ObservedSequences
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "Enumeration",
     "Identification",
     "Smoothing",
     "compare",
@@ -119,6 +121,17 @@ class Smoothing(Comparison):
     def summary(self) -> str:
         """Return the headline figures as text: pseudo-counts by visits, the best family, what interventions do."""
         return smoothing_text(self.records, self.run)
+
+
+class Enumeration(Comparison):
+    """What ``exact`` found, read back from its folder: tables `exact` and, where it was asked for, `budget`."""
+
+    def summary(self) -> str:
+        """Return the risk by context length, and what the regret is made of, as text."""
+        texts = [exact_text(self.records["exact"], self.run)]
+        if "budget" in self.tables:
+            texts.append(budget_text(self.records["budget"], self.run))
+        return "\n\n".join(texts)
 
 
 class Identification(Comparison):
@@ -437,7 +450,7 @@ def predictions(
 
 _CHECKED = 4096  # tokens on which estimators are checked: more would cost more than the predictions
 
-_CLASSES = {"identification": Identification, "smoothing": Smoothing}
+_CLASSES = {"exact": Enumeration, "identification": Identification, "smoothing": Smoothing}
 
 
 def read_results(folder: str | os.PathLike[str]) -> Comparison:
@@ -454,7 +467,7 @@ def read_results(folder: str | os.PathLike[str]) -> Comparison:
     Returns
     -------
     Comparison
-        An :class:`Identification` or a :class:`Smoothing` where the folder holds one.
+        An :class:`Identification`, :class:`Smoothing` or :class:`Enumeration` where the folder holds one.
 
     Raises
     ------

@@ -20,17 +20,24 @@ from icl_estimators.reporting.sections import (
     answer,
     bias,
     design,
+    enumeration,
     first_page,
     mechanism,
     observed,
     risk,
     smoothing,
+    smoothing_design,
     trust,
 )
 
 __all__ = ["SECTIONS", "build_report", "listed", "make_report", "remove_report", "report_page", "write_report"]
 
-SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
+Section = Callable[[Page, Results], None]
+
+SECTIONS: tuple[Section, ...] = (
+    smoothing_design.add_smoothing_design,
+    enumeration.add_enumeration,
+    enumeration.add_exact_budget,
     first_page.add_first_page,
     first_page.add_rules,
     answer.add_answer,
@@ -53,6 +60,23 @@ SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
 )
 """What a report has, in order; each adds nothing where its tables are not there."""
 
+NEEDS_RISK: frozenset[Section] = frozenset(
+    {
+        first_page.add_first_page,
+        first_page.add_rules,
+        answer.add_answer,
+        observed.add_log_loss,
+        design.add_design,
+        risk.add_kl,
+        risk.add_regret,
+        risk.add_infinite,
+        risk.add_differences,
+        risk.add_pairs,
+        risk.add_runs,
+    }
+)
+"""The sections that take risk.csv for granted: left out of a report of ``smoothing`` or ``exact``."""
+
 _LIST = "figures.json"  # the figures of the report, for whoever removes it
 
 
@@ -62,7 +86,7 @@ def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list
     Parameters
     ----------
     folder : Path
-        What ``evaluate`` wrote.
+        What ``evaluate``, ``smoothing``, ``identify`` or ``exact`` wrote.
     formats : iterable of {"html", "pdf"}
         Beside report.md and the figures, which are always written.
 
@@ -131,7 +155,11 @@ def report_page(results: Results) -> tuple[str, Page]:
     page = Page()
     options = results.options
     count = counted(len(options["estimators"]), "estimator")
-    if results.observed:
+    if results.kind == "smoothing":
+        title, subtitle = smoothing_design.titles(results)
+    elif results.kind == "exact":
+        title, subtitle = enumeration.titles(results)
+    elif results.observed:
         title = f"Which rule predicts {options['data']} best? {count}"
         subtitle = f"{counted(options['n_predictions'], 'prediction')} of {escape(str(options['data']))}"
     else:
@@ -143,7 +171,8 @@ def report_page(results: Results) -> tuple[str, Page]:
         )
     page.text(f"# {escape(title)}", f"{subtitle}. Built from the tables beside it by {code('icl-estimators')}.")
     for add in SECTIONS:
-        add(page, results)
+        if "risk" in results or add not in NEEDS_RISK:
+            add(page, results)
     page.heading("References", "references")
     page.text("::: {#refs}\n:::")
     return title, page
