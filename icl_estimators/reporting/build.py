@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -77,6 +78,7 @@ NEEDS_RISK: frozenset[Section] = frozenset(
 )
 """The sections that take risk.csv for granted: left out of a report of ``smoothing`` or ``exact``."""
 
+_CITATION = re.compile(r"(?<![\\\w])@\w")
 _LIST = "figures.json"  # the figures of the report, for whoever removes it
 
 
@@ -173,8 +175,9 @@ def report_page(results: Results) -> tuple[str, Page]:
     for add in SECTIONS:
         if "risk" in results or add not in NEEDS_RISK:
             add(page, results)
-    page.heading("References", "references")
-    page.text("::: {#refs}\n:::")
+    if _CITATION.search(page.markdown()):
+        page.heading("References", "references")
+        page.text("::: {#refs}\n:::")
     return title, page
 
 

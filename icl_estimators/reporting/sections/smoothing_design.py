@@ -5,6 +5,7 @@ from __future__ import annotations
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import counted
 from icl_estimators.reporting.results import Results
+from icl_estimators.reporting.sections.smoothing import pseudo_counts
 
 __all__ = ["add_smoothing_design", "named_estimators", "titles"]
 
@@ -42,3 +43,8 @@ def add_smoothing_design(page: Page, results: Results) -> None:
             "rules are compared on chains that were not used for their fit.",
         ]
     )
+    if not any(pseudo_counts(results, by) for by in ("visits", "overall")):
+        page.text(
+            f"{counted(options['chains'], 'chain')} are too few for intervals that can be trusted, so no pseudo-count "
+            f"is shown here; the estimates are in {code('smoothing.csv')}."
+        )

@@ -136,6 +136,8 @@ def add_definitions(page: Page, results: Results) -> None:
     if "risk" in results and not results.observed:
         page.text("The sentences of the answer are made from the tables by these rules.")
         page.items(RULES)
+    elif "risk" not in results:
+        page.text("{tbl:metrics} and {tbl:columns} say what every metric and every column means.")
     present = [name for name in SCHEMAS if name in results]
     used = {
         str(label)
