@@ -381,7 +381,7 @@ def predictions(
         `estimator`, `sequence` (its number from 0; with `chains`, sequence s of chain r is r·S + s),
         `context_length` n, `token` (what may come next: a state's number or label), `probability`, and with `chains`
         also `truth`, the entry of the chain's own row. One row for each estimator, sequence, prefix and token, about
-        70 bytes each.
+        100 bytes each.
 
     Raises
     ------
