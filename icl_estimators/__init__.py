@@ -13,11 +13,13 @@ from icl_estimators.lazy import on_use
 if TYPE_CHECKING:
     from icl_estimators.api import (
         Comparison,
+        Enumeration,
         Identification,
         Smoothing,
         compare,
         effective_smoothing,
         identify_estimator,
+        predictions,
         read_results,
     )
     from icl_estimators.estimators import Estimator, check_estimator, get
@@ -30,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ChainLaw",
     "Comparison",
+    "Enumeration",
     "Estimator",
     "ExactRisk",
     "Identification",
@@ -41,6 +44,7 @@ __all__ = [
     "exact_risk",
     "get",
     "identify_estimator",
+    "predictions",
     "read_results",
     "sample_chains",
 ]
@@ -49,6 +53,7 @@ __all__ = [
 _HOMES = {
     "ChainLaw": "icl_estimators.sources",
     "Comparison": "icl_estimators.api",
+    "Enumeration": "icl_estimators.api",
     "Estimator": "icl_estimators.estimators",
     "ExactRisk": "icl_estimators.experiments.exact",
     "Identification": "icl_estimators.api",
@@ -60,6 +65,7 @@ _HOMES = {
     "exact_risk": "icl_estimators.experiments.exact",
     "get": "icl_estimators.estimators",
     "identify_estimator": "icl_estimators.api",
+    "predictions": "icl_estimators.api",
     "read_results": "icl_estimators.api",
     "sample_chains": "icl_estimators.sources",
 }

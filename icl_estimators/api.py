@@ -11,31 +11,45 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, get_type_hints
 
+import numpy as np
+
 from icl_estimators.engine.reading import read_folder
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.running import Progress
 from icl_estimators.estimators import Estimator, tolerance_lines
+from icl_estimators.experiments.assembly import Paths, assemble
 from icl_estimators.experiments.compare import run_study
 from icl_estimators.experiments.identification import identification_study
+from icl_estimators.experiments.predictions import Given, drawn_sequences, given_sequences, prediction_columns
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
+from icl_estimators.experiments.tuning import gamma_tuner
+from icl_estimators.predict import read_prompt
 from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
 from icl_estimators.reading import kind_of
 from icl_estimators.reporting.terminal.comparison import summary_text
+from icl_estimators.reporting.terminal.exact import budget_text, exact_text
 from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
+from icl_estimators.sources import ChainLaw, ObservedSequences
+from icl_estimators.validation import InputError, positive_int
 from icl_estimators.workers import refuse_in_worker
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
     from icl_estimators.reporting.compact import CompactTable
 
 __all__ = [
     "Comparison",
+    "Enumeration",
     "Identification",
     "Smoothing",
     "compare",
     "effective_smoothing",
     "identify_estimator",
+    "predictions",
     "read_results",
 ]
 
@@ -107,6 +121,17 @@ class Smoothing(Comparison):
     def summary(self) -> str:
         """Return the headline figures as text: pseudo-counts by visits, the best family, what interventions do."""
         return smoothing_text(self.records, self.run)
+
+
+class Enumeration(Comparison):
+    """What ``exact`` found, read back from its folder: tables `exact` and, where it was asked for, `budget`."""
+
+    def summary(self) -> str:
+        """Return the risk by context length, and what the regret is made of, as text."""
+        texts = [exact_text(self.records["exact"], self.run)]
+        if "budget" in self.tables:
+            texts.append(budget_text(self.records["budget"], self.run))
+        return "\n\n".join(texts)
 
 
 class Identification(Comparison):
@@ -305,7 +330,127 @@ def effective_smoothing(
     return Smoothing.of(run_smoothing(design, jobs=jobs, progress=progress))
 
 
-_CLASSES = {"identification": Identification, "smoothing": Smoothing}
+_OF_CHAINS: dict[str, Any] = {
+    "sequences_per_chain": 1,
+    "length": 100,
+    "concentration": 1.0,
+    "start": "uniform",
+    "seed": 0,
+}
+
+
+def predictions(
+    estimators: Iterable[str | Estimator] | str | None = None,
+    sequences: ObservedSequences | ArrayLike | Iterable[ArrayLike] | None = None,
+    *,
+    prompt: str | None = None,
+    chains: int | None = None,
+    states: int | None = None,
+    sequences_per_chain: int | None = None,
+    length: int | None = None,
+    concentration: float | None = None,
+    start: str | None = None,
+    seed: int | None = None,
+    checkpoints: Paths = (),
+    device: str = "cpu",
+) -> pd.DataFrame:
+    """Return every estimator's prediction after every prefix of some sequences.
+
+    Give exactly one of `sequences`, `prompt` and `chains`.
+
+    Parameters
+    ----------
+    estimators : iterable of str or Estimator, or str, optional
+        As for :func:`compare`. γ of `construction-softmax:tuned` has a law to be tuned to only with `chains`.
+    sequences : ObservedSequences, or array-like of int of shape (T,) or (N, T), or iterable of those of shape (T,)
+        Sequences of your own, of any lengths; integers are states from 0.
+    prompt : str
+        As for the command ``predict``: ABACABADA, or labels separated by commas or spaces.
+    chains : int
+        R fresh chains, the ones that :func:`compare` draws for the same options.
+    states : int, optional
+        K, by default 3; a prompt and observed sequences have their own.
+    sequences_per_chain, length, concentration, start, seed : optional
+        With `chains` only: S = 1 sequence of T = 100 tokens from each chain, α = 1, a uniform start and seed 0.
+    checkpoints, device
+        As for :func:`compare`.
+
+    Returns
+    -------
+    DataFrame
+        `estimator`, `sequence` (its number from 0; with `chains`, sequence s of chain r is r·S + s),
+        `context_length` n, `token` (what may come next: a state's number or label), `probability`, and with `chains`
+        also `truth`, the entry of the chain's own row. One row for each estimator, sequence, prefix and token, about
+        100 bytes each.
+
+    Raises
+    ------
+    InputError
+        If not exactly one of `sequences`, `prompt` and `chains` is given, an option does not apply or is out of its
+        range, a sequence is empty or has a token that is not a state, or a name is unknown.
+    ContractError
+        If an estimator fails or breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator of the default list does not take K and is left out.
+
+    Examples
+    --------
+    >>> found = predictions("bigram,add-one", prompt="ABA")
+    >>> found.query("estimator == 'add-one' and context_length == 3")[["token", "probability"]].values.tolist()
+    [['A', 0.3333333333333333], ['B', 0.6666666666666666]]
+    >>> list(predictions("uniform", chains=2, length=4).columns)
+    ['estimator', 'sequence', 'context_length', 'token', 'probability', 'truth']
+    """
+    import pandas as pd
+
+    ways = {"sequences": sequences, "prompt": prompt, "chains": chains}
+    if sum(value is not None for value in ways.values()) != 1:
+        raise InputError(f"give exactly one of {', '.join(ways)}")
+    asked = {
+        "sequences_per_chain": sequences_per_chain,
+        "length": length,
+        "concentration": concentration,
+        "start": start,
+        "seed": seed,
+    }
+    if chains is None:
+        unused = [name for name, value in asked.items() if value is not None]
+        if unused:
+            raise InputError(f"{unused[0]} applies to chains only: leave it out")
+    design: dict[str, Any] = {name: _OF_CHAINS[name] if value is None else value for name, value in asked.items()}
+    law = None
+    if chains is not None:
+        law = ChainLaw(3 if states is None else states, design["concentration"], design["start"])
+        given = drawn_sequences(
+            law, chains, sequences_per_chain=design["sequences_per_chain"], length=design["length"], seed=design["seed"]
+        )
+    elif prompt is not None:
+        tokens, labels = read_prompt(prompt)
+        given = Given(labels, (np.array([labels.index(token) for token in tokens], dtype=np.int64),))
+    else:
+        given = given_sequences(sequences, positive_int(3 if states is None else states, "states", at_least=2))  # type: ignore[arg-type]
+    k = len(given.labels)
+    if states not in (None, k):
+        raise InputError(f"the sequences have {k} states, not {states}: leave states out")
+    made, _ = assemble(
+        estimators,
+        n_states=k,
+        concentration=design["concentration"],
+        warn=_warn_caller,
+        checkpoints=checkpoints,
+        device=device,
+        tune=None if law is None else gamma_tuner(law, design["length"]),
+        check_length=min(given.longest, _CHECKED),
+    )
+    return pd.DataFrame(prediction_columns(made, given))
+
+
+_CHECKED = 4096  # tokens on which estimators are checked: more would cost more than the predictions
+
+_CLASSES = {"exact": Enumeration, "identification": Identification, "smoothing": Smoothing}
 
 
 def read_results(folder: str | os.PathLike[str]) -> Comparison:
@@ -322,7 +467,7 @@ def read_results(folder: str | os.PathLike[str]) -> Comparison:
     Returns
     -------
     Comparison
-        An :class:`Identification` or a :class:`Smoothing` where the folder holds one.
+        An :class:`Identification`, :class:`Smoothing` or :class:`Enumeration` where the folder holds one.
 
     Raises
     ------

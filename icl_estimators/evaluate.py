@@ -61,7 +61,7 @@ def _parser() -> Parser:
         "--keep",
         type=kept,
         metavar="chains",
-        help="also write chains.csv, one value for each estimator, metric and chain (9 MB for the default study)",
+        help="also write chains.csv, one value for each estimator, metric and chain (7 MB for the default study)",
     )
     workers = parser.add_mutually_exclusive_group()
     workers.add_argument(

@@ -6,14 +6,27 @@ import argparse
 import csv
 import math
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from icl_estimators.options import Parser, command, concentration, count, estimator_parent, make_estimators
+from icl_estimators.options import (
+    Parser,
+    command,
+    concentration,
+    count,
+    estimator_parent,
+    make_estimators,
+    refuse_flags,
+    report_formats,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from icl_estimators.estimators import Estimator
-    from icl_estimators.sources import ChainLaw
+    from icl_estimators.engine.result import StudyResult
+    from icl_estimators.experiments.exact_study import ExactStudy
 
 __all__ = ["main"]
 
@@ -47,46 +60,66 @@ def _parser() -> Parser:
         action="store_true",
         help="print estimator,context_length,metric,estimate at full precision; with --budget, part instead of metric",
     )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="also write exact.csv, with --budget budget.csv, run.json and a report to this folder",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    report = parser.add_mutually_exclusive_group()
+    report.add_argument(
+        "--report",
+        type=report_formats,
+        metavar="html,pdf",
+        help="formats of the report (default: both, if the extra `report` is installed)",
+    )
+    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
     return parser
-
-
-def _print_budgets(estimators: Sequence[Estimator], law: ChainLaw, options: argparse.Namespace) -> None:
-    from icl_estimators.experiments.regret_budget import PARTS, exact_budget
-    from icl_estimators.text import number, text_table
-
-    budgets = [exact_budget(estimator, options.context_length, law) for estimator in estimators]
-    if options.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["estimator", "context_length", "part", "estimate"])
-        for budget in budgets:
-            for part, value in {"regret": budget.regret, **budget.parts}.items():
-                spelled = "" if math.isnan(value) else repr(value + 0.0)
-                writer.writerow([budget.estimator, budget.context_length, part, spelled])
-        return
-    print(
-        f"Where each estimator loses at n = {options.context_length}: its regret in nats, and the parts that add "
-        f"up to it.\nExact, no Monte Carlo error; K = {law.n_states}, α = {law.concentration:g}, uniform start\n"
-    )
-    rows = [
-        [budget.estimator, *(number(value) for value in (budget.regret, *(budget.parts[part] for part in PARTS)))]
-        for budget in budgets
-    ]
-    print(text_table(["estimator", "regret", *(part.replace("_", " ") for part in PARTS)], rows))
-    print(
-        "\norder: it depends on the order of the same transitions; other rows: on transitions out of other states than"
-        "\nthe current one; label asymmetry: on the names of the other states; self bias: it treats the current token"
-        "\ndifferently. The rest depends on the counts only: amount is the regret of the nearest add-α rule at each"
-        "\nnumber of visits, and shape is the rest, which may be negative. An infinite regret is not divided."
-    )
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the exact risk; return the exit status."""
-    options = _parser().parse_args(argv)
-    from icl_estimators.experiments.exact import EXACT_METRICS, check_exact_budget, exact_risk
+    """Print the exact risk, and write the folder that was asked for; return the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(arguments)
+    with ExitStack() as held:
+        return _main(options, arguments, held)
+
+
+def _main(options: argparse.Namespace, arguments: Sequence[str], held: ExitStack) -> int:
+    if options.out is None:
+        refuse_flags(options, ["report", "no_report", "force"], "a run without --out")
+    if options.report:
+        from icl_estimators.reporting.convert import require_packages
+
+        require_packages(options.report)  # before the work, not after it
+    began = time.perf_counter()
+    study = _study(options)
+    if options.out is not None:
+        from icl_estimators.engine.folder import check_folder
+        from icl_estimators.estimators.identity import study_identity
+        from icl_estimators.locking import sole_writer
+
+        held.enter_context(sole_writer(options.out))
+        record = {"options": study.record(), "identity": study_identity(study.estimators)}
+        check_folder(options.out, record, force=options.force)
+    result = study.run(only_budget=options.budget and options.out is None)
+    paths = [] if options.out is None else _save(result, study, options, arguments, time.perf_counter() - began)
+    _print(result, options)
+    if paths and not options.csv:
+        from icl_estimators.reporting.build import listed
+
+        print("\nWrote")
+        for line in listed(paths):
+            print(f"  {line}")
+    return 0
+
+
+def _study(options: argparse.Namespace) -> ExactStudy:
+    from icl_estimators.experiments.exact import check_exact_budget
+    from icl_estimators.experiments.exact_study import ExactStudy
     from icl_estimators.experiments.tuning import gamma_tuner
-    from icl_estimators.metrics import METRICS
     from icl_estimators.sources import ChainLaw
 
     law = ChainLaw(options.states, options.concentration)
@@ -98,52 +131,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         tune=gamma_tuner(law, options.context_length),
         check_length=options.context_length,
     )
-    if options.budget:
-        _print_budgets(estimators, law, options)
-        return 0
-    results = [exact_risk(estimator, options.context_length, law) for estimator in estimators]
-    if options.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["estimator", "context_length", "metric", "estimate"])
-        for result in results:
-            for n in range(options.context_length):
-                for metric in EXACT_METRICS:
-                    writer.writerow([result.estimator, n + 1, metric, repr(float(result.metrics[metric][n]))])
-        return 0
-    from icl_estimators.experiments.assembly import gamma_record
-    from icl_estimators.text import gamma_text, number, text_table
+    return ExactStudy(tuple(estimators), options.context_length, law, options.budget)
 
-    n_last = options.context_length
-    prefixes = law.n_states**n_last
-    print(
-        f"Exact risk, no Monte Carlo error: all {prefixes:,} prefixes of {n_last} tokens; "
-        f"K = {law.n_states}, α = {law.concentration:g}, {law.start} start\n"
-    )
-    print("Expected KL(truth ‖ estimate) in nats, by context length n")
-    shown = [n for n in range(1, n_last + 1) if n_last <= 8 or n in (1, 2, 3, 4, 6, 8, 10, 12, n_last)]
-    print(
-        text_table(
-            ["estimator", *(f"n={n}" for n in shown)],
-            [[r.estimator, *(number(r.metrics["kl_nats"][n - 1]) for n in shown)] for r in results],
-        )
-    )
-    print(f"\nEvery metric at n = {n_last}")
-    columns = [METRICS[metric] for metric in EXACT_METRICS]
-    print(
-        text_table(
-            ["estimator", *(column.title for column in columns)],
-            [[r.estimator, *(number(r.metrics[column.name][-1]) for column in columns)] for r in results],
-        )
-    )
-    print()
-    for column in columns:
-        unit = f", {column.unit}" if column.unit else ""
-        print(f"{column.title}{unit}: {column.meaning}")
-    record = gamma_record(estimators)
-    used = gamma_text(record["default_gamma"], record["tuned_gamma"])
-    if used:
-        print(f"\n{used}")
-    return 0
+
+def _save(
+    result: StudyResult, study: ExactStudy, options: argparse.Namespace, arguments: Sequence[str], seconds: float
+) -> list[Path]:
+    from icl_estimators.experiments.assembly import weight_files
+    from icl_estimators.reporting.build import make_report
+    from icl_estimators.reporting.provenance import provenance
+
+    result.run.update(provenance("icl_estimators.exact", arguments, weight_files(study.estimators).values()))
+    result.run["wall_time_s"] = round(seconds, 3)
+    paths = result.save(options.out, force=options.force)
+    return paths + make_report(options.out, options.report, wanted=not options.no_report, warn=warn)
+
+
+def _print(result: StudyResult, options: argparse.Namespace) -> None:
+    rows = result.records["budget" if options.budget else "exact"]
+    if options.csv:
+        kind = "part" if options.budget else "metric"
+        undefined = "" if options.budget else "nan"
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["estimator", "context_length", kind, "estimate"])
+        for row in rows:
+            if not options.budget or row["context_length"] == options.context_length:
+                value = float(row["estimate"])  # type: ignore[arg-type]
+                spelled = undefined if math.isnan(value) else repr(value + 0.0)
+                writer.writerow([row["estimator"], row["context_length"], row[kind], spelled])
+        return
+    from icl_estimators.reporting.terminal.exact import budget_text, exact_text
+
+    print((budget_text if options.budget else exact_text)(rows, result.run), flush=True)
 
 
 if __name__ == "__main__":

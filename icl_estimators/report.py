@@ -19,7 +19,9 @@ def _parser() -> Parser:
         "these report.html\nand report.pdf. The same tables give the same bytes with the same versions.",
         epilog="example: python -m icl_estimators.report icl-results",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the output folder of evaluate")
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="the output folder of evaluate, smoothing, identify or exact"
+    )
     parser.add_argument("--html", action="store_true", help="make the HTML page (default: both)")
     parser.add_argument("--pdf", action="store_true", help="make the PDF (default: both)")
     return parser
@@ -40,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         raise InputError(
             f"the tables and run.json in {options.folder} do not fit together ({type(error).__name__}: {error}): they "
-            "may be incomplete or changed; run evaluate again"
+            "may be incomplete or changed; run the command in run.json again"
         ) from error
     for line in listed(paths):
         print(line)

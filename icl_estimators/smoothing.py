@@ -20,6 +20,7 @@ from icl_estimators.options import (
     flags_of,
     level,
     refuse_flags,
+    report_formats,
     sampling_parent,
     warn,
 )
@@ -62,6 +63,14 @@ def _parser() -> Parser:
         "--out", type=Path, default=Path("icl-smoothing"), metavar="DIR", help="output folder (default icl-smoothing)"
     )
     parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
+    report = parser.add_mutually_exclusive_group()
+    report.add_argument(
+        "--report",
+        type=report_formats,
+        metavar="html,pdf",
+        help="formats of the report (default: both, if the extra `report` is installed)",
+    )
+    report.add_argument("--no-report", action="store_true", help="write tables and figures only, without a report")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "--no-interventions",
@@ -81,22 +90,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace, arguments: Sequence[str], held: ExitStack) -> int:
+    if options.report:
+        from icl_estimators.reporting.convert import require_packages
+
+        require_packages(options.report)  # before the work, not after it
     began = time.perf_counter()
     result, inputs = _run(options, held)
-    from icl_estimators.reporting.build import remove_report
+    from icl_estimators.reporting.build import listed, make_report, remove_report
     from icl_estimators.reporting.provenance import provenance
 
     result.run.update(provenance("icl_estimators.smoothing", arguments, inputs))
     result.run["device"] = options.device
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
-    remove_report(options.out)  # that of an evaluation which --force overwrites
+    remove_report(options.out)  # that of an earlier study which --force overwrites
     paths = result.save(options.out, force=options.force)
-    paths += _figures(result, options.out / "figures")
     if not options.quiet:
-        print(result.summary())
+        print(result.summary(), flush=True)
+    paths += _figures(result, options.out / "figures")
+    # The report's figures come last: it has some under the same names, and is built again to the same bytes.
+    tell = None if options.quiet else warn
+    paths += make_report(options.out, options.report, wanted=not options.no_report, warn=tell)
+    if not options.quiet:
         print("\nWrote")
-        for path in paths:
-            print(f"  {path}")
+        for line in listed(paths):
+            print(f"  {line}")
     return 0
 
 

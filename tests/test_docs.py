@@ -14,7 +14,7 @@ from analysis import architecture
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"]
-OUTPUTS = ("OUT/", "figures/", "icl-results/", "report.", "icl_estimators/_data")
+OUTPUTS = ("OUT/", "figures/", "tables/", "icl-results/", "report.", "icl_estimators/_data")
 """Paths in a results folder or on a user's disk."""
 
 

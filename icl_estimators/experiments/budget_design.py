@@ -17,7 +17,7 @@ from icl_estimators.notes import Code, Note, join
 from icl_estimators.sources import ChainLaw
 from icl_estimators.validation import InputError
 
-__all__ = ["REORDERINGS", "budget_block", "budget_chains", "budget_table", "no_budget", "sampled_lengths"]
+__all__ = ["REORDERINGS", "budget_block", "budget_chains", "budget_table", "exact_rows", "no_budget", "sampled_lengths"]
 
 REORDERINGS = 1
 """Other orders drawn of each prefix. More chains are a better use of the same time than more orders."""
@@ -102,14 +102,15 @@ def budget_table(study: Study, draws: BudgetDraws | None) -> Table | None:
         basis = join(Note(Code.MEAN_OF_RUNS), Note(Code.THESE_RUNS)) if runs else ""
         for n in range(1, exact_length(study) + 1):
             each = [exact[one, n] for one in runs or (name,)]
-            rows += _exact_rows(name, n, {part: float(np.mean([of[part] for of in each])) for part in each[0]}, basis)
+            rows += exact_rows(name, n, {part: float(np.mean([of[part] for of in each])) for part in each[0]}, basis)
         for n, drawn in (draws.lengths if draws is not None else {}).items():
             budget = partial(drawn.budget, name, n, study.source.concentration, of=runs)
             rows += _sampled_rows(budget(groups=_GROUPS, level=study.level), basis)
     return Table.of("budget", rows)
 
 
-def _exact_rows(name: str, n: int, values: dict[str, float], basis: str) -> Iterator[tuple[Cell, ...]]:
+def exact_rows(name: str, n: int, values: dict[str, float], basis: str = "") -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of budget.csv of an exact budget, the regret and its parts; `basis` is added to each note."""
     for part, value in values.items():
         why = "" if math.isfinite(value) else Note(Code.NO_PARTS_OF_INFINITE)
         spread = (0.0, value, value) if math.isfinite(value) else (math.nan,) * 3

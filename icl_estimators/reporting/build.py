@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from icl_estimators.reporting.sections import (
     bias,
     budget,
     design,
+    enumeration,
     first_page,
     likeness,
     maps,
@@ -29,12 +31,18 @@ from icl_estimators.reporting.sections import (
     read_out,
     risk,
     smoothing,
+    smoothing_design,
     trust,
 )
 
 __all__ = ["SECTIONS", "build_report", "listed", "make_report", "remove_report", "report_page", "write_report"]
 
-SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
+Section = Callable[[Page, Results], None]
+
+SECTIONS: tuple[Section, ...] = (
+    smoothing_design.add_smoothing_design,
+    enumeration.add_enumeration,
+    enumeration.add_exact_budget,
     first_page.add_first_page,
     first_page.add_rules,
     answer.add_answer,
@@ -64,6 +72,24 @@ SECTIONS: tuple[Callable[[Page, Results], None], ...] = (
 )
 """What a report has, in order; each adds nothing where its tables are not there."""
 
+NEEDS_RISK: frozenset[Section] = frozenset(
+    {
+        first_page.add_first_page,
+        first_page.add_rules,
+        answer.add_answer,
+        observed.add_log_loss,
+        design.add_design,
+        risk.add_kl,
+        risk.add_regret,
+        risk.add_infinite,
+        risk.add_differences,
+        risk.add_pairs,
+        risk.add_runs,
+    }
+)
+"""The sections that take risk.csv for granted: left out of a report of ``smoothing`` or ``exact``."""
+
+_CITATION = re.compile(r"(?<![\\\w])@\w")
 _LIST = "figures.json"  # the figures of the report, for whoever removes it
 
 
@@ -73,7 +99,7 @@ def build_report(folder: Path, formats: Iterable[str] = ("html", "pdf")) -> list
     Parameters
     ----------
     folder : Path
-        What ``evaluate`` wrote.
+        What ``evaluate``, ``smoothing``, ``identify`` or ``exact`` wrote.
     formats : iterable of {"html", "pdf"}
         Beside report.md and the figures, which are always written.
 
@@ -142,7 +168,11 @@ def report_page(results: Results) -> tuple[str, Page]:
     page = Page()
     options = results.options
     count = counted(len(options["estimators"]), "estimator")
-    if results.observed:
+    if results.kind == "smoothing":
+        title, subtitle = smoothing_design.titles(results)
+    elif results.kind == "exact":
+        title, subtitle = enumeration.titles(results)
+    elif results.observed:
         title = f"Which rule predicts {options['data']} best? {count}"
         subtitle = f"{counted(options['n_predictions'], 'prediction')} of {escape(str(options['data']))}"
     else:
@@ -154,9 +184,11 @@ def report_page(results: Results) -> tuple[str, Page]:
         )
     page.text(f"# {escape(title)}", f"{subtitle}. Built from the tables beside it by {code('icl-estimators')}.")
     for add in SECTIONS:
-        add(page, results)
-    page.heading("References", "references")
-    page.text("::: {#refs}\n:::")
+        if "risk" in results or add not in NEEDS_RISK:
+            add(page, results)
+    if _CITATION.search(page.markdown()):
+        page.heading("References", "references")
+        page.text("::: {#refs}\n:::")
     return title, page
 
 

@@ -95,9 +95,10 @@ class Results:
     @cached_property
     def bayes(self) -> tuple[str, ...]:
         """Estimators whose regret is 0 at every context length: they are the Bayes rule of this study."""
-        if not self.exact_posterior or "risk" not in self:
+        table = next((name for name in ("risk", "exact") if name in self), None)
+        if not self.exact_posterior or table is None:
             return ()
-        regret = self.tables["risk"].query("metric == 'regret_nats'").groupby("estimator", sort=False)["estimate"]
+        regret = self.tables[table].query("metric == 'regret_nats'").groupby("estimator", sort=False)["estimate"]
         return tuple(str(name) for name, values in regret if (values.abs() <= _ZERO).all())
 
     @cached_property

@@ -133,9 +133,11 @@ def _add_precision(page: Page, results: Results) -> None:
 def add_definitions(page: Page, results: Results) -> None:
     """Add the rules behind the sentences, and what every column and metric means."""
     page.heading("Rules and definitions", "definitions")
-    if not results.observed:
+    if "risk" in results and not results.observed:
         page.text("The sentences of the answer are made from the tables by these rules.")
         page.items(RULES)
+    elif "risk" not in results:
+        page.text("{tbl:metrics} and {tbl:columns} say what every metric and every column means.")
     present = [name for name in SCHEMAS if name in results]
     used = {
         str(label)
