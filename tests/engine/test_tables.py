@@ -43,8 +43,6 @@ CONTRACT = {
     "attention": "estimator, context_length, quantity, estimate, se, ci_low, ci_high, note",
     "attention_example": "estimator, layer, query, key, query_token, key_token, weight",
     "circuit": "estimator, matrix, row, column, value",
-    "exact": "estimator, context_length, metric, estimate",
-    "chains": "estimator, chain, metric, context_length, estimate",
     "checks": "check, estimator, context_length, estimate, se, z, note",
 }
 
