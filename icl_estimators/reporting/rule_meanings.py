@@ -8,7 +8,7 @@ RULE_MEANINGS: dict[str, str] = {
     "add-constant": "(n_vw + α)/(n_v + Kα): every transition is counted α times more than it occurred; add-one is "
     "α = 1, Krichevsky–Trofimov α = ½",
     "bigram": "n_vw/n_v, the frequencies of what followed v; uniform before v has been left",
-    "construction": "the same frequencies, copied by attention: the induction head written as matrices; token "
+    "construction": "n_vw/n_v, copied by attention: the induction head written as matrices; token "
     "frequencies before v has been left",
     "construction-softmax": "softmax of γ(f_w + 1[w = v]), with f the frequencies that the induction head copies: a "
     "finite read-out, and a bonus for repeating v",

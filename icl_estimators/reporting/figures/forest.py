@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from icl_estimators.reporting.marks import mark
 from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.style import MUTED, WIDTH, figure_style, plain_log_axis, wrap_name
 
@@ -60,9 +61,10 @@ def forest_figure(results: Results) -> Figure:
             axes.grid(False, axis="y")
             axes.set_ylim(len(names) - 0.45, -0.55)
             axes.tick_params(axis="y", length=0)
+        shown = {name: (results.display(name), looks[name].colour) for name in names}
         if distances:
-            _distances(panels[0], names, subject, distances, looks)
-        _regrets(panels[-1], names, subject, regrets, looks)
+            _distances(panels[0], names, subject, distances, shown)
+        _regrets(panels[-1], names, subject, regrets, shown)
         panels[-1].set_xlabel(
             {"regret_nats": "mean regret over Bayes, nats"}.get(results.headline_metric, "mean KL from the truth, nats")
         )
@@ -72,25 +74,35 @@ def forest_figure(results: Results) -> Figure:
     return figure
 
 
-def _mark(axes: Axes, place: int, row: dict[str, Any], colour: str, *, model: bool, scale: float = 1.0) -> None:
+def _mark(
+    axes: Axes, place: int, row: dict[str, Any], look: tuple[str, str], *, model: bool, scale: float = 1.0
+) -> None:
+    """Draw an estimate on its row, with its interval; `look` is the series' name and colour."""
+    series, colour = look
     estimate, low, high = (scale * float(row[field]) for field in ("estimate", "ci_low", "ci_high"))
     width = _THICK if model else _THIN
     if math.isfinite(low):
-        axes.plot([low, high], [place, place], color=colour, linewidth=width, solid_capstyle="butt")
-    axes.plot(estimate, place, "o", color=colour, markersize=6.5 if model else 4.5)
+        (line,) = axes.plot([low, high], [place, place], color=colour, linewidth=width, solid_capstyle="butt")
+        mark(line, series, "band")
+    (dot,) = axes.plot(estimate, place, "o", color=colour, markersize=6.5 if model else 4.5)
+    mark(dot, series, "dot", x=[estimate], estimate=[place], low=[low], high=[high])
 
 
-def _distances(axes: Axes, names: list[str], subject: str | None, rows: dict[str, Any], looks: dict[str, Any]) -> None:
+def _distances(
+    axes: Axes, names: list[str], subject: str | None, rows: dict[str, Any], looks: dict[str, tuple[str, str]]
+) -> None:
     axes.set_xlabel("probability that lies elsewhere\nthan in the model, %")
     for place, name in enumerate(names):
         if name in rows:
-            _mark(axes, place, rows[name], looks[name].colour, model=False, scale=100.0)
+            _mark(axes, place, rows[name], looks[name], model=False, scale=100.0)
         elif name == subject:
             axes.annotate("0, by definition", (0, place), (4, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set_xlim(left=0.0)
 
 
-def _regrets(axes: Axes, names: list[str], subject: str | None, rows: dict[str, Any], looks: dict[str, Any]) -> None:
+def _regrets(
+    axes: Axes, names: list[str], subject: str | None, rows: dict[str, Any], looks: dict[str, tuple[str, str]]
+) -> None:
     drawn = [float(row["estimate"]) for row in rows.values() if _ZERO < float(row["estimate"]) < math.inf]
     axes.set_xscale("log")
     low, high = (min(drawn) / 1.6, max(drawn) * 1.8) if drawn else (0.01, 1.0)
@@ -98,9 +110,9 @@ def _regrets(axes: Axes, names: list[str], subject: str | None, rows: dict[str, 
     plain_log_axis(axes.xaxis)
     for place, name in enumerate(names):
         value = float(rows[name]["estimate"])
-        colour, model = looks[name].colour, name == subject
+        colour = looks[name][1]
         if _ZERO < value < math.inf:
-            _mark(axes, place, rows[name], colour, model=model)
+            _mark(axes, place, rows[name], looks[name], model=name == subject)
         elif math.isinf(value):
             axes.plot(high, place, ">", color=colour, markersize=6, clip_on=False)
             axes.annotate("∞", (high, place), (-12, 0), textcoords="offset points", ha="right", va="center", fontsize=9)

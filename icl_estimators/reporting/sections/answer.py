@@ -81,7 +81,7 @@ def nearest_sentence(results: Results) -> str:
         return _nearest_observed(results)
     others = [item for item in ranking(results) if item.name not in results.bayes]
     finite = [item for item in others if math.isfinite(item.value)]
-    reference = escape(str(results.options["reference"]))
+    reference = _shown(results, str(results.options["reference"]))
     if not finite:
         but = " other than the Bayes rule itself" if results.bayes else ""
         return f"**Nearest to the Bayes rule.** No estimator{but} has a finite mean."

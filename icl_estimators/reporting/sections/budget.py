@@ -12,6 +12,12 @@ from icl_estimators.reporting.results import Results, records
 __all__ = ["add_budget"]
 
 _VISITS = (0, 1, 2, 5, 10, 20, 40)
+_CAUSES = {
+    "order": "the order of the transitions",
+    "other_rows": "transitions out of other states",
+    "label_asymmetry": "the labels of the other states",
+    "self_bias": "which state is the current one",
+}
 _TRACE = 5e-5  # nats: what rounds to 0 is not worth a word
 
 
@@ -58,6 +64,8 @@ def add_budget(page: Page, results: Results) -> None:
 
 def _cell(row: dict[str, object]) -> str:
     value, low, high = (float(str(row[field])) for field in ("estimate", "ci_low", "ci_high"))
+    if math.isnan(value):
+        return "–"
     return spell(value if abs(value) >= _TRACE else 0.0) if low == high or math.isnan(low) else interval_of(row)
 
 
@@ -69,8 +77,8 @@ def _dependence(results: Results, subject: str) -> str:
         return ""
     n = whole[-1]
     beyond = {part: rows[n][part] for part in ("order", "other_rows", "label_asymmetry", "self_bias")}
-    used = [PART_NAMES[part] for part, row in beyond.items() if float(row["ci_low"]) > _TRACE]
-    said = f"the {_listed(used)}" if used else "nothing but the counts, as far as these data show"
+    used = [_CAUSES[part] for part, row in beyond.items() if float(row["ci_low"]) > _TRACE]
+    said = _listed(used) if used else "nothing but the counts, as far as these data show"
     cost = sum(float(row["estimate"]) for row in beyond.values())
     regret = float(rows[n]["regret"]["estimate"])
     share = f", which costs {100 * cost / regret:.0f} % of its regret there" if used and regret > 0 else ""
@@ -78,7 +86,7 @@ def _dependence(results: Results, subject: str) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', the '.join(words[:-1])} and the {words[-1]}"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _alt(results: Results, subject: str) -> str:

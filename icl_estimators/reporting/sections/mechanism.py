@@ -45,7 +45,7 @@ def _add_example(page: Page, results: Results, name: str) -> None:
     page.figure(
         stem,
         attention_example_figure(results, name),
-        f"{escape(name)}: attention of both layers on the start of one sequence, {escape(word)}. Each row is the token "
+        f"{escape(results.display(name))}: attention of both layers on the start of one sequence, {escape(word)}. Each row is the token "
         "that attends, and sums to 1; grey is masked. "
         + ("\\^ is the sentinel. " if (own["query"] == 0).any() else "")
         + f"The numbers: {code('attention_example.csv')}.",
@@ -90,7 +90,7 @@ def _add_masses(page: Page, results: Results) -> None:
             for quantity in ("previous_token_mass", "match_mass", "match_mass_chance"):
                 row = results.at("attention", name, n, quantity=quantity)
                 cells.append(interval_of(row, 3))
-            rows.append([escape(name), str(n), *cells])
+            rows.append([escape(results.display(name)), str(n), *cells])
     page.table(
         "attention",
         ["estimator", "n", "layer 1, previous token", "layer 2, matches", "chance of a match"],
@@ -106,7 +106,7 @@ def _mass_alt(results: Results, names: list[str]) -> str:
         mass, chance = (
             results.at("attention", name, n, quantity=q)["estimate"] for q in ("match_mass", "match_mass_chance")
         )
-        texts.append(f"{name} {spell(mass, 2)} against {spell(chance, 2)} by chance")
+        texts.append(f"{results.display(name)} {spell(mass, 2)} against {spell(chance, 2)} by chance")
     return f"Match mass at n = {n}: {'; '.join(texts)}."
 
 

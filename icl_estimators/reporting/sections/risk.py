@@ -33,7 +33,7 @@ def add_kl(page: Page, results: Results) -> None:
         f"numbers at a few lengths; {code('risk.csv')} has all lengths."
     ]
     if infinite:
-        listed = " and ".join(escape(name) for name in infinite)
+        listed = " and ".join(escape(results.display(name)) for name in infinite)
         parts.append(
             f"The mean of {listed} is infinite ({{tbl:infinite}}). The dashed lines are means over the sequences with "
             "finite KL. Those are the easier ones, because no possible token was given probability 0."
@@ -95,7 +95,7 @@ def add_regret(page: Page, results: Results) -> None:
         "the mean of KL(q ‖ p̂). It is never negative, and the draw of the chain adds no noise to it."
     )
     if left_out:
-        text += f" Not drawn because infinite: {', '.join(escape(name) for name in left_out)}."
+        text += f" Not drawn because infinite: {', '.join(escape(results.display(name)) for name in left_out)}."
     page.text(text)
     page.figure(
         "regret",
@@ -132,7 +132,7 @@ def add_infinite(page: Page, results: Results) -> None:
             finite = results.at("risk", name, n, metric="kl_finite_nats")
             rows.append(
                 [
-                    escape(name),
+                    escape(results.display(name)),
                     str(n),
                     percent_interval(share["estimate"], share["ci_low"], share["ci_high"]),
                     interval_of(finite),
@@ -157,7 +157,7 @@ def add_differences(page: Page, results: Results) -> None:
     rows = _difference_rows(results) if "differences" in results else []
     if not rows:
         return
-    reference = escape(str(results.options["reference"]))
+    reference = escape(results.display(str(results.options["reference"])))
     page.heading("Differences on the same draws", "differences")
     if results.observed:
         what = f"Each estimator minus {reference}, paired by prediction"

@@ -116,7 +116,7 @@ def _add_precision(page: Page, results: Results) -> None:
         counts = metrics.get("regret_nats" if results.exact_posterior else "kl_nats") or {}
         cells = [f"{value:,.0f}" if value is not None else "–" for value in counts.values()]
         if name not in results.bayes and any(cell != "–" for cell in cells):
-            rows.append((list(counts), [escape(name), *cells]))
+            rows.append((list(counts), [escape(results.display(name)), *cells]))
     if not rows:
         return
     what = "regret" if results.exact_posterior else "KL"
