@@ -46,6 +46,7 @@ SECTIONS: tuple[Section, ...] = (
     first_page.add_first_page,
     first_page.add_rules,
     answer.add_answer,
+    first_page.add_rules,  # where the answer is the headline table
     likeness.add_likeness,
     likeness.add_strategies,
     budget.add_budget,

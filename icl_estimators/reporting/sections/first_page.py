@@ -214,7 +214,9 @@ def _add_forest(page: Page, results: Results, names: list[str]) -> None:
 
 
 def add_rules(page: Page, results: Results) -> None:
-    """Add what the rules of this study predict, under the names that the report uses."""
+    """Add what the rules of this study predict, under the names that the report uses: once, after the answer."""
+    if page.has("rules") or not page.has("answer"):
+        return
     shown = [name for name in results.curves if name in results.rules]
     shown += [name for name in results.rules if name not in results.names and _is_shown(results, name)]
     if not shown:

@@ -45,7 +45,8 @@ def _add_example(page: Page, results: Results, name: str) -> None:
     page.figure(
         stem,
         attention_example_figure(results, name),
-        f"{escape(results.display(name))}: attention of both layers on the start of one sequence, {escape(word)}. Each row is the token "
+        f"{escape(results.display(name))}: attention of both layers on the start of one sequence, {escape(word)}. "
+        "Each row is the token "
         "that attends, and sums to 1; grey is masked. "
         + ("\\^ is the sentinel. " if (own["query"] == 0).any() else "")
         + f"The numbers: {code('attention_example.csv')}.",

@@ -147,9 +147,11 @@ def _add_predictions(page: Page, results: Results) -> None:
     page.figure(
         "prediction",
         prediction_figure(smoothing, results.run, name, caption=False),
-        f"Mean prediction of {escape(results.display(name))} for a state that followed the current token n~vw~ times in n~v~, against "
+        f"Mean prediction of {escape(results.display(name))} for a state that followed the current token n~vw~ times "
+        "in n~v~, against "
         f"that frequency; one panel per number of visits. {results.level_text} intervals, clustered on chains.",
-        f"Small multiples of the mean predicted probability of {results.display(name)} against the frequency n_vw / n_v, with the "
+        f"Small multiples of the mean predicted probability of {results.display(name)} against the frequency n_vw / "
+        "n_v, with the "
         "add-one rule, the fitted add-α rule and, where it was fitted, the temperature rule.",
     )
 
@@ -162,7 +164,8 @@ def _add_families(page: Page, results: Results) -> None:
         return
     name = results.subject if results.subject in several else several[0]
     page.text(
-        f"Does a richer rule describe {escape(results.display(name))} better? {{tbl:families}} compares families by what they leave "
+        f"Does a richer rule describe {escape(results.display(name))} better? {{tbl:families}} compares families by "
+        "what they leave "
         "over, smallest first; where available, this is measured on chains that were not used for the fit. The other "
         f"estimators are in {code('smoothing.csv')}."
     )
