@@ -73,7 +73,7 @@ def test_a_growing_history_of_one_series_has_a_difference_but_no_interval() -> N
     pairs = found["pairs"]
     whole = pairs[~pairs.other.str.contains("window")]
     assert len(whole) == 3
-    assert (whole.tied == "").all()
+    assert whole.tied.isna().all()
     assert (whole.note == Note(Code.GROWING_HISTORY)).all()
 
 

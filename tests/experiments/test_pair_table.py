@@ -76,7 +76,7 @@ def test_twins_are_identical_and_tied() -> None:
     assert (twin.tied, twin.note) == (True, Note(Code.IDENTICAL))
     best = rows.xs("krichevsky-trofimov", level="other")
     assert best.tied.to_dict() == {"add-constant:0.5": True, "add-one": False, "uniform": False, "bigram": False}
-    assert (rows.drop(index=best.index.map(lambda name: (name, "krichevsky-trofimov"))).tied == "").all()
+    assert (rows.drop(index=best.index.map(lambda name: (name, "krichevsky-trofimov"))).tied.isna()).all()
     text = result.summary()
     assert "Smallest mean regret: krichevsky-trofimov. Tied with it: add-constant:0.5 (identical)." in text
     assert "apart from the Bayes rule: add-one. Tied with it: none." in text

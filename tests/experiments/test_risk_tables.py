@@ -428,6 +428,8 @@ def test_extreme_designs_leave_no_number_unexplained(law: ChainLaw, length: int)
     )
     for name in result.tables:
         table = getattr(result, name)
+        if name == "smoothing":  # a mean prediction by count is no fit, and leaves nothing over
+            table = table[table.family != "empirical"]
         numbers = table.select_dtypes("number")
         assert not np.isneginf(numbers.to_numpy(dtype=float)).any()
         if "note" in table:

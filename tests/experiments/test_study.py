@@ -91,7 +91,11 @@ def test_every_field_of_a_study_is_in_its_record() -> None:
         "start": "stationary",
         "reference": "bigram",
     }
-    assert set(changed) == set(StudyOptions.__annotations__) - {"checkpoints", "device"}
+    assert set(changed) == set(StudyOptions.__annotations__) - {
+        "checkpoints",
+        "device",
+        "keep",
+    }  # what is kept decides no number
     described = ("source", "source_description", "exact_posterior")
     also = dict.fromkeys(("states", "concentration", "start"), described)
     before = Study.build("bigram", warn=print, length=5).record()
