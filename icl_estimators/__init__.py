@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         read_results,
     )
     from icl_estimators.estimators import Estimator, check_estimator, get
+    from icl_estimators.estimators.model import from_torch
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
     from icl_estimators.sources import ChainLaw, sample_chains
     from icl_estimators.validation import InputError
@@ -42,6 +43,7 @@ __all__ = [
     "compare",
     "effective_smoothing",
     "exact_risk",
+    "from_torch",
     "get",
     "identify_estimator",
     "predictions",
@@ -63,6 +65,7 @@ _HOMES = {
     "compare": "icl_estimators.api",
     "effective_smoothing": "icl_estimators.api",
     "exact_risk": "icl_estimators.experiments.exact",
+    "from_torch": "icl_estimators.estimators.model",
     "get": "icl_estimators.estimators",
     "identify_estimator": "icl_estimators.api",
     "predictions": "icl_estimators.api",
