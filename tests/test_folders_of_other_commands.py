@@ -161,3 +161,11 @@ def test_another_command_takes_a_folder_over_completely(tmp_path: Path) -> None:
     assert exact.main([*EXACT, "--out", str(tmp_path), "--force", "--no-report", "--csv"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exact.csv", "run.json"]
     assert pd.read_csv(tmp_path / "exact.csv").shape[1] == 4
+
+
+def test_the_budget_of_a_trained_model_makes_a_report(tmp_path: Path) -> None:
+    options = ["--estimators", "transformer,add-one", "--context-length", "3", "--budget", "--report", "html"]
+    assert exact.main([*options, "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert text.count("{#exact-budget}") == 1
+    assert "{#budget}" not in text  # that of a study with Monte Carlo
