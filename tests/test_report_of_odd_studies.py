@@ -21,6 +21,7 @@ ODD = [
     ["--length", "300", "--chains", "4", "--decomposition-chains", "2"],
     ["--reference", "construction", "--level", "0.999999"],
     ["--estimators", "bigram", "--reference", "bigram"],
+    ["--estimators", "uniform,bigram", "--reference", "bigram"],
     ["--estimators", "transformer", "--length", "2"],
     ["--estimators", "add-constant:1e-12,construction:30", "--length", "3"],
     ["--states", "30", "--estimators", "construction,add-one", "--length", "4"],

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -293,26 +293,37 @@ def nearest_table(design: LikenessDesign, moments: LikenessMoments) -> Table | N
     The nearest member of a family stands for its family, so that the next rule is of another one.
     """
     rows: list[tuple[Cell, ...]] = []
-    for (subject, measure), pairwise in moments.nearest.items():
+    for subject, measure in product(design.subjects, _DECIDING):
         rules = design.candidates(subject)
-        means = pairwise.values.mean
+        means = _mean_distances(moments, subject, measure, [rule.name for rule in rules])
         ranked = [i for i in sorted(range(len(rules)), key=lambda i: (means[i], i)) if math.isfinite(means[i])]
         if not ranked:
             continue
         best = ranked[0]
         following = next((i for i in ranked if family_of(rules[i]) != family_of(rules[best])), None)
-        row: list[Cell] = [subject, measure, "mean", rules[best].name, float(means[best])]
+        row: list[Cell] = [subject, measure, "mean", rules[best].name, means[best]]
         if following is None:
             rows.append((*row, None, math.nan, math.nan, math.nan, math.nan, None, Note(Code.NO_OTHER_RULE)))
             continue
         first, second = sorted((best, following))
-        pair = pairs_of_moments(_two(pairwise, first, second), level=design.study.level)
+        pair = pairs_of_moments(_two(moments.nearest[subject, measure], first, second), level=design.study.level)
         sign = 1.0 if first == following else -1.0
         difference = sign * float(pair.difference[0]) + 0.0
         low, high = sorted((sign * float(pair.low[0]) + 0.0, sign * float(pair.high[0]) + 0.0))
-        decided = bool(low > 0.0) if math.isfinite(low) else None
+        # Two rules that differ by rounding have an interval of no width beside 0, which decides nothing.
+        decided = bool(low > 0.0 and not pair.identical[0]) if math.isfinite(low) else None
         rows.append((*row, rules[following].name, difference, float(pair.se[0]), low, high, decided, pair.notes[0]))
     return Table.of("nearest", rows) if rows else None
+
+
+def _mean_distances(moments: LikenessMoments, subject: str, measure: str, rules: Sequence[str]) -> list[float]:
+    """Return the mean over context lengths of the distance to each rule; one rule alone makes no pairs."""
+    if (subject, measure) in moments.nearest:
+        return [float(mean) for mean in moments.nearest[subject, measure].values.mean]
+    if measure == "kl_nats":
+        return [float(moments.kl[subject, rule].mean[-1]) for rule in rules]
+    of_pair = moments.total_variation
+    return [float((of_pair.get((subject, rule)) or of_pair[rule, subject]).mean[-1]) for rule in rules]
 
 
 def _both(pair: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:

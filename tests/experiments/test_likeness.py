@@ -23,6 +23,19 @@ MODEL = Leaning("leaning", 0.2, None)
 SMALL: dict[str, Any] = {"chains": 60, "sequences_per_chain": 2, "length": 8, "decomposition_chains": 0}
 
 
+class Imitation:
+    """An estimator of one's own that predicts like a rule."""
+
+    n_states = 3
+
+    def __init__(self, spec: str, name: str) -> None:
+        self.name = name
+        self._rule = get(spec)
+
+    def predict_proba(self, tokens: Any) -> np.ndarray:
+        return self._rule.predict_proba(tokens)
+
+
 def mean_of(frame: pd.DataFrame, measure: str, one: str, other: str) -> pd.Series:
     rows = frame[(frame.measure == measure) & (frame.context_length == "mean")]
     return rows[(rows.estimator == one) & (rows.other == other)].squeeze(axis=0)
@@ -166,6 +179,28 @@ def test_the_nearest_rule_is_decided_by_the_paired_difference() -> None:
     assert row["difference"] == pytest.approx(apart.mean(), abs=1e-12)
     assert row["se"] == pytest.approx(apart.std(ddof=1) / np.sqrt(60), rel=1e-9)
     assert row["decided"] is bool(row["low"] > 0)
+
+
+def test_rules_that_differ_by_rounding_decide_nothing() -> None:
+    """At n = 1 a fitted softmax is unigram but for the last digits of its γ: its KL is below 1e-12."""
+    own = Imitation("unigram", "imitation of unigram")
+    found = compare([own, "unigram", "add-one"], **{**SMALL, "length": 1}).nearest.set_index("measure").loc["kl_nats"]
+    assert found.rule == "unigram"
+    assert 0.0 <= found.difference < 1e-12
+    assert found.note.startswith("identical")
+    assert found.decided == False  # noqa: E712
+
+
+def test_a_single_rule_is_the_nearest_without_a_next() -> None:
+    """Every rule that could be fitted to a uniform estimator lies at the end of its range."""
+    own = Imitation("uniform", "imitation of uniform")
+    found = compare([own, "bigram"], reference="bigram", **SMALL)
+    row = found.nearest.squeeze(axis=0)
+    assert (row.measure, row.rule) == ("total_variation", "bigram")  # KL to it is infinite
+    assert row.estimate == between(found.likeness, own.name, "bigram").estimate
+    assert row.next_rule == ""
+    assert pd.isna(row.decided)
+    assert row.note == "no rule of another family has a finite distance"
 
 
 def test_rules_alone_have_no_nearest_rule() -> None:

@@ -334,8 +334,9 @@ def _tied_marks(results: Results, order: list[str]) -> dict[str, str]:
 
 
 def _mark_text(results: Results, marks: Mapping[str, str]) -> str:
-    if not len(results.pairs):
-        return ""
+    finite = [item.name for item in ranking(results) if math.isfinite(item.value)]
+    if not any(len(group) > 1 for group in results.pairs.groups(finite)):
+        return ""  # no two means can be compared, so there is no section of all pairs either
     shown = " and ".join(dict.fromkeys(mark.strip() for mark in marks.values()))
     if not shown:
         return " No other estimator is tied with the best ([all pairs](#pairs))."

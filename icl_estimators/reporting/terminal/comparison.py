@@ -80,6 +80,9 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
             "(python -m icl_estimators.smoothing draws its own chains, so its numbers differ by sampling error)\n"
             + acts_like
         )
+    alike = _nearest_text(tables.get("nearest", []), run)
+    if alike:
+        parts.append(f"\n{alike}")
     lost = _losses_text(tables, run)
     if lost:
         parts.append(f"\n{lost}")
@@ -90,6 +93,27 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
     if "checks" in tables:
         parts += _alarms(tables["checks"])
     return "\n".join(parts)
+
+
+def _nearest_text(rows: list[Record], run: dict[str, Any]) -> str:
+    """Name the rule that each model is nearest to by total variation, and the next one."""
+
+    def shown(rule: object) -> str:
+        return str(run.get("rules", {}).get(rule, {}).get("display", rule))
+
+    lines = []
+    for row in rows:
+        if row["measure"] != "total_variation" or row["context_length"] != "mean":
+            continue
+        elsewhere = f"{100 * real(row['estimate']):.2g} % of the probability lies elsewhere"
+        line = f"Nearest rule to {row['estimator']}: {shown(row['rule'])}; {elsewhere}."
+        difference, low, high = (100 * real(row[name]) for name in ("difference", "ci_low", "ci_high"))
+        if not math.isnan(difference):
+            beside = "farther" if row["decided"] else "farther, not distinguishable from it"
+            limits = "" if math.isnan(low) else f" [{low:.2g}, {high:.2g}]"
+            line += f"\nNext: {shown(row['next_rule'])}, {difference:.2g}{limits} percentage points {beside}."
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _losses_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:

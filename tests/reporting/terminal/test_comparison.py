@@ -113,3 +113,19 @@ def test_observed_sequences_are_ordered_by_loss_and_say_why_there_is_no_interval
     names = [line.split()[0] for line in lines if line[:1].isalpha() and "  " in line][1:]
     assert names == ["add-one", "add-one:window=50", "uniform", "uniform:window=50", "bigram", "bigram:window=50"]
     assert "No intervals: one series has no independent units." in lines
+
+
+def test_it_names_the_nearest_rule_of_each_model() -> None:
+    found = compare(
+        [Leaning("leaning", 0.2, None), "unigram", "add-one"],
+        chains=40,
+        sequences_per_chain=2,
+        length=8,
+        decomposition_chains=0,
+    )
+    text = summary_text(found.records, found.run)
+    row = found.nearest.iloc[0]
+    rules = found.run["rules"]
+    assert f"Nearest rule to leaning: {rules[row.rule]['display']}; {100 * row.estimate:.2g} % of the" in text
+    assert f"Next: {rules[row.next_rule]['display']}, {100 * row.difference:.2g} [" in text
+    assert "Nearest rule" not in summary_text({**found.records, "nearest": []}, found.run)
