@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -142,6 +143,7 @@ def stopped(tmp_path: Path) -> tuple[Path, dict[str, Any], tuple[str, ...]]:
     return out, options, estimators
 
 
+@pytest.mark.slow
 def test_a_rule_that_was_edited_is_another_study(
     stopped: tuple[Path, dict[str, Any], tuple[str, ...]], tmp_path: Path
 ) -> None:
@@ -155,7 +157,9 @@ def test_a_rule_that_was_edited_is_another_study(
     assert sorted((out / "blocks").rglob("*.npz")) == blocks
     (tmp_path / "constant_of_mine.py").write_text("CONSTANT = 0.5\n", encoding="utf-8")
     status, _, complained = finish(out, *estimators, "--resume", **options)
-    assert (status, complained) == (0, "")
+    assert status == 0
+    # On a slow machine it says how far it is.
+    assert [line for line in complained.splitlines() if not re.fullmatch(r"\w+: [\d,]+ of [\d,]+ chains", line)] == []
     (tmp_path / "rule_of_mine.py").write_text(RULE + "\n", encoding="utf-8")
     for again in ("--resume", "--quiet"):  # finished, but not this very study
         status, printed, complained = finish(out, *estimators, again, **options)

@@ -14,7 +14,7 @@ DESIGN = ["--chains", "60", "--sequences-per-chain", "2", "--length", "6", "--de
 DESIGN += ["--decomposition-sequences", "4", "--estimators", "construction-softmax,bigram,add-one"]
 ODD = [
     ["--length", "1", "--chains", "2", "--sequences-per-chain", "1"],
-    ["--states", "2", "--chains", "2", "--sequences-per-chain", "1", "--decomposition-chains", "0"],
+    ["--states", "2", "--chains", "2", "--sequences-per-chain", "1", "--decomposition-chains", "2"],
     ["--states", "6", "--concentration", "0.001"],
     ["--concentration", "100", "--decomposition-chains", "2", "--decomposition-sequences", "2"],
     ["--start", "stationary", "--concentration", "0.01"],

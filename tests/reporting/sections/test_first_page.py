@@ -95,6 +95,11 @@ def test_what_a_missing_table_would_say_is_left_out(results: Results) -> None:
 def test_rules_are_defined_under_the_names_that_the_report_uses(results: Results) -> None:
     page = Page()
     add_rules(page, results)
+    assert page.markdown().strip() == ""  # they come after the answer
+    page.heading("The answer", "answer")
+    add_rules(page, results)
+    add_rules(page, results)
+    assert page.markdown().count("{#rules}") == 1
     text = words(page.markdown())
     for name in results.rules:
         if name in results.curves:
