@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,25 +11,36 @@ from typing import Any
 from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
 
-__all__ = ["KINDS", "kind_of", "read_columns", "read_record"]
+__all__ = ["KINDS", "ROWS", "kind_of", "read_columns", "read_record", "rows_written"]
 
 KINDS = ("comparison", "observed", "identification", "smoothing", "exact")
 """What a folder can hold: the entry `kind` of run.json."""
 
+ROWS = "rows"
+"""The entry of run.json that holds how many rows each table was written with."""
 
-def read_columns(path: Path) -> dict[str, tuple[str, ...]]:
+
+def read_columns(path: Path, n_rows: int | None = None) -> dict[str, tuple[str, ...]]:
     """Return the cells of a table as text, by column, in the order of the file.
 
     A column that the schema lacks is kept: a later version may have added it.
 
+    Parameters
+    ----------
+    path : Path
+    n_rows : int, optional
+        How many rows were written. A table that lost some would pass for a smaller study.
+
     Raises
     ------
     InputError
-        If the file cannot be read, lacks a column of the schema, or has a row of another length.
+        If the file cannot be read, lacks a column of the schema, has a row of another length, ends within a line, or
+        does not have `n_rows` rows.
     """
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            header, *rows = list(csv.reader(file)) or [[]]
+            text = file.read()
+        header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"cannot read {path}: {error}") from None
     missing = [column for column in SCHEMAS[path.stem].names if column not in header]
@@ -37,6 +49,10 @@ def read_columns(path: Path) -> dict[str, tuple[str, ...]]:
     for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
             raise InputError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
+    if not text.endswith("\n"):
+        raise InputError(f"{path} ends within line {len(rows) + 1}: it was cut off; run the command in run.json again")
+    if n_rows is not None and len(rows) != n_rows:
+        raise InputError(f"{path} has {len(rows)} rows, but {n_rows} were written: run the command in run.json again")
     return dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
 
 
@@ -65,6 +81,18 @@ def read_record(folder: Path) -> dict[str, Any]:
     if kind_of(run) not in KINDS:
         raise InputError(f"{path} is of the unknown kind {run['kind']!r}: this version knows {', '.join(KINDS)}")
     return run
+
+
+def rows_written(run: dict[str, Any], name: str) -> int | None:
+    """Return how many rows a table was written with; None if the record is older than that entry.
+
+    Examples
+    --------
+    >>> rows_written({"rows": {"risk": 12}}, "risk"), rows_written({}, "risk")
+    (12, None)
+    """
+    rows = run.get(ROWS)
+    return rows.get(name) if isinstance(rows, dict) else None
 
 
 def kind_of(run: dict[str, Any]) -> str:

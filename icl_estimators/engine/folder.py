@@ -12,6 +12,7 @@ from icl_estimators.engine.tables import Table
 from icl_estimators.files import require_writable, write_whole
 from icl_estimators.locking import sole_writer
 from icl_estimators.provenance import THERE
+from icl_estimators.reading import ROWS
 from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
 
@@ -89,7 +90,7 @@ def _save(folder: Path, tables: dict[str, Table], run: dict[str, Any], force: bo
         record = together.enter_context(write_whole(folder / "run.json"))
         for table, path in zip(tables.values(), paths, strict=True):
             table.write(together.enter_context(write_whole(path)))
-        write_json(record, run)
+        write_json(record, {**run, ROWS: {name: len(table.rows) for name, table in tables.items()}})
     for name in SCHEMAS:
         if name not in tables:
             (folder / f"{name}.csv").unlink(missing_ok=True)

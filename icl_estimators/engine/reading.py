@@ -8,7 +8,7 @@ from pathlib import Path
 
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.reading import read_columns, read_record
+from icl_estimators.reading import ROWS, read_columns, read_record, rows_written
 from icl_estimators.schemas import SCHEMAS, Type
 from icl_estimators.validation import InputError
 
@@ -60,18 +60,20 @@ def read_folder(folder: Path) -> StudyResult:
     paths = [path for path in (folder / f"{name}.csv" for name in SCHEMAS) if path.is_file()]
     if not paths:
         raise InputError(f"{folder} has no table: run the command in its run.json again")
-    return StudyResult({path.stem: read_table(path) for path in paths}, run)
+    tables = {path.stem: read_table(path, rows_written(run, path.stem)) for path in paths}
+    run.pop(ROWS, None)  # the record in memory has none
+    return StudyResult(tables, run)
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, n_rows: int | None = None) -> Table:
     """Return one table: numbers to the last bit, context lengths as integers beside `mean`.
 
     Raises
     ------
     InputError
-        If it is not a table of that name, or a cell is not of its column's type.
+        If it is not a table of that name, is cut off, or a cell is not of its column's type.
     """
-    text = read_columns(path)
+    text = read_columns(path, n_rows)
     schema = SCHEMAS[path.stem]
     columns = []
     for column in schema.columns:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icl_estimators.reading import KINDS, kind_of, read_columns, read_record
+from icl_estimators.reading import KINDS, kind_of, read_columns, read_record, rows_written
 from icl_estimators.reporting.style import Look, line_looks
 from icl_estimators.row_names import of_window
 from icl_estimators.schemas import SCHEMAS, Type
@@ -261,10 +261,11 @@ def read_results(folder: Path) -> Results:
     if missing:
         raise InputError(f"{folder / 'run.json'} is not the record of a study (its options lack {missing[0]})")
     paths = [folder / f"{name}.csv" for name in SCHEMAS]
-    return Results({path.stem: read_table(path) for path in paths if path.is_file()}, run)
+    tables = {path.stem: read_table(path, rows_written(run, path.stem)) for path in paths if path.is_file()}
+    return Results(tables, run)
 
 
-def read_table(path: Path) -> pd.DataFrame:
+def read_table(path: Path, n_rows: int | None = None) -> pd.DataFrame:
     """Read one table exactly, each column by the type that its schema gives it.
 
     Text and context lengths stay as they are, whatever they look like. Numbers and integers are float64, to the last
@@ -273,9 +274,9 @@ def read_table(path: Path) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If it is not a table of that name.
+        If it is not a table of that name, or is cut off.
     """
-    cells = read_columns(path)
+    cells = read_columns(path, n_rows)
     wanted = {column.name: _READ.get(column.type, str) for column in SCHEMAS[path.stem].columns}
     try:
         columns = {name: list(map(wanted.get(name, str), column)) for name, column in cells.items()}

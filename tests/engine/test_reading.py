@@ -25,6 +25,7 @@ from icl_estimators.engine.reading import read_folder, read_table
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.engine.tables import Table
 from icl_estimators.reading import kind_of, read_columns
+from icl_estimators.reporting.results import read_results as read_for_report
 from icl_estimators.schemas import SCHEMAS, Type
 from icl_estimators.validation import InputError
 
@@ -172,6 +173,31 @@ def test_a_table_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "circuit.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="cannot read"):
         read_columns(tmp_path / "circuit.csv")
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.9])
+def test_a_table_that_was_cut_off_is_no_smaller_study(tmp_path: Path, study: Comparison, kept: float) -> None:
+    study.save(tmp_path)
+    path = tmp_path / "risk.csv"
+    whole = path.read_text(encoding="utf-8")
+    lines = whole.splitlines(keepends=True)
+    fewer = int(len(lines) * kept)
+    path.write_text("".join(lines[:fewer]), encoding="utf-8")
+    assert refusal(tmp_path).startswith(f"{path} has {fewer - 1} rows, but {len(lines) - 1} were written")
+    for read in (read_results, read_for_report):
+        with pytest.raises(InputError, match="rows, but"):
+            read(tmp_path)
+    path.write_text(whole[:-1], encoding="utf-8")  # within the last cell, which is text: any of it would be a note
+    assert f"{path} ends within line {len(lines)}: it was cut off" in refusal(tmp_path)
+
+
+def test_a_record_without_numbers_of_rows_is_read(tmp_path: Path, study: Comparison) -> None:
+    study.save(tmp_path)
+    path = tmp_path / "run.json"
+    run = json.loads(path.read_text(encoding="utf-8"))
+    assert run.pop("rows")["risk"] == len(study.risk)
+    path.write_text(json.dumps(run), encoding="utf-8")
+    assert read_folder(tmp_path).run == json.loads(json.dumps(study.run))
 
 
 def test_a_table_that_is_not_there_is_named_with_those_that_are(study: Comparison) -> None:
