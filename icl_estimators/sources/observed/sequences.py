@@ -31,6 +31,13 @@ class ObservedSequences:
         How labels were separated, in words; empty where nothing was read from a file.
     about : str
         What was measured, when, and how the states were defined, in a sentence or two; empty where that is not known.
+    ids : tuple of str
+        The name of each sequence; empty where they have none.
+    groups : tuple of int
+        Which sequence of the data each one is a piece of, from 0, where gaps divide sequences; empty where each is
+        whole. Pieces of one sequence are one independent unit.
+    missing : int
+        How many values were missing. A gap is no transition and no state.
     """
 
     name: str
@@ -38,6 +45,14 @@ class ObservedSequences:
     sequences: tuple[NDArray[np.int64], ...]
     form: str = ""
     about: str = ""
+    ids: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
+    missing: int = 0
+
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """The independent unit of each sequence, shape (N,): pieces of one sequence have the same number."""
+        return np.array(self.groups if self.groups else range(len(self.sequences)), dtype=np.int64)
 
     @property
     def n_states(self) -> int:
