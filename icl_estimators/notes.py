@@ -115,6 +115,8 @@ class Code(Enum):
     PREDICTIONS = "{count:,} predictions"
     INFINITE_IN_SOME = "infinite in {count:,} of them"
     ONE_SERIES = "one series: no independent units, so no standard error"
+    CARRIED_OVER = "no interval: counts carry over from sequence to sequence, so that their losses are not independent"
+    FITTED_TO_OTHER_FOLDS = "given the counts of the other folds, which share sequences"
     ONE_PREDICTION = "no interval: one prediction"
     GROWING_HISTORY = "no interval: one series, and losses with a growing history are not stationary"
     WINDOW_FILLS_LATE = (

@@ -6,7 +6,7 @@ a name apart.
 
 from __future__ import annotations
 
-__all__ = ["of_window", "prediction_at_count"]
+__all__ = ["of_folds", "of_pooled", "of_window", "prediction_at_count"]
 
 
 def prediction_at_count(count: int) -> str:
@@ -29,3 +29,25 @@ def of_window(estimator: str, window: int) -> str:
     'add-one:window=100'
     """
     return f"{estimator}:window={window}"
+
+
+def of_pooled(estimator: str) -> str:
+    """Return what an estimator is called where counts carry over from earlier sequences.
+
+    Examples
+    --------
+    >>> of_pooled("add-one")
+    'add-one:pooled'
+    """
+    return f"{estimator}:pooled"
+
+
+def of_folds(estimator: str, folds: int) -> str:
+    """Return what an estimator is called where it is fitted to the sequences of the other folds.
+
+    Examples
+    --------
+    >>> of_folds("add-one", 10)
+    'add-one:folds=10'
+    """
+    return f"{estimator}:folds={folds}"

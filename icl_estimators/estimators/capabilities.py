@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FLOAT32_TOLERANCE",
+    "CountsTokens",
     "Expects",
     "HasAttention",
     "HasFolded",
@@ -37,6 +38,7 @@ __all__ = [
     "TrainingRun",
     "attends",
     "attention_of",
+    "counted_order",
     "device_of",
     "engine_of",
     "expect",
@@ -107,6 +109,28 @@ class ReadsWindow(Protocol):
     """
 
     windowed: bool
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """A rule for which the probability of a token depends only on how often it followed the last k tokens.
+
+    Such a rule can carry counts over from one sequence to the next, and reads long histories in little memory.
+
+    Attributes
+    ----------
+    counted_order : int or None
+        k ≥ 0; None for a rule of another form. With k = 0 the counts are of all tokens so far.
+    """
+
+    counted_order: int | None
+
+    def from_counts(self, followed: NDArray[Any], visits: NDArray[Any]) -> Array:
+        """Return the probability of tokens that followed their context `followed` times out of `visits`, shape (n,).
+
+        Both are 0 where fewer than k tokens have been read.
+        """
+        ...
 
 
 @runtime_checkable
@@ -269,6 +293,20 @@ def reads_window(estimator: object) -> bool:
     """
     value = _value(estimator, ReadsWindow, "windowed")
     return isinstance(value, (bool, np.bool_)) and bool(value)
+
+
+def counted_order(estimator: object) -> int | None:
+    """Return how many tokens are the context of a rule that needs only counts; None for other estimators.
+
+    Examples
+    --------
+    >>> from icl_estimators.estimators import get
+    >>> [counted_order(get(rule)) for rule in ("unigram", "bigram", "add-one:order=2", "construction")]
+    [0, 1, 2, None]
+    """
+    value = _value(estimator, CountsTokens, "counted_order")
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0
+    return int(value) if whole and inspect.isroutine(getattr(estimator, "from_counts", None)) else None
 
 
 def expect(estimators: Iterable[object], sequences: int, length: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +48,7 @@ class AddConstant:
     def __init__(self, n_states: int, constant: float, *, order: int = 1, name: str | None = None) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
         self.constant = positive_real(constant, "the constant of add-constant")
-        self.order = positive_int(order, "order", at_least=0)
+        self.order = self.counted_order = positive_int(order, "order", at_least=0)
         self.name = (name or f"add-constant:{exactly(self.constant)}") + _order_in_name(self.order)
         self.family = "add-constant" + _order_in_name(self.order)
         self.display = f"add-α, α = {self.constant:.3g}" + _order_in_words(self.order)
@@ -57,6 +57,10 @@ class AddConstant:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
         counts = context_counts(as_tokens(tokens, self.n_states), self.n_states, self.order)
         return posterior_predictive(counts, self.constant)
+
+    def from_counts(self, followed: NDArray[Any], visits: NDArray[Any]) -> NDArray[np.float64]:
+        """Return (n_vw + β)/(n_v + Kβ) from the counts of single tokens, shape (n,)."""
+        return np.asarray((followed + self.constant) / (visits + self.n_states * self.constant))
 
 
 class AddOne(AddConstant):
@@ -115,6 +119,7 @@ class Bigram:
             raise InputError(f"unseen must be uniform or prefix, not {unseen!r}")
         self.unseen = unseen
         self.order = positive_int(order, "order", at_least=0)
+        self.counted_order = self.order if unseen == "uniform" else None
         self.name = ("bigram" if unseen == "uniform" else f"bigram:unseen={unseen}") + _order_in_name(self.order)
         self.family = "bigram" + _order_in_name(self.order)
         self.display = "unsmoothed bigram" if unseen == "uniform" else "unsmoothed bigram, backing off to frequencies"
@@ -130,6 +135,10 @@ class Bigram:
         else:
             fallback = occurrence_counts(checked, self.n_states) / np.arange(1, checked.shape[1] + 1)[:, None]
         return np.where(visits > 0, counts / np.maximum(visits, 1), fallback)
+
+    def from_counts(self, followed: NDArray[Any], visits: NDArray[Any]) -> NDArray[np.float64]:
+        """Return n_vw/n_v from the counts of single tokens, shape (n,); 1/K where n_v = 0."""
+        return np.where(visits > 0, followed / np.maximum(visits, 1), 1.0 / self.n_states)
 
 
 def _order_in_words(order: int) -> str:

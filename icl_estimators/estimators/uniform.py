@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -28,6 +30,7 @@ class Uniform:
     family = "uniform"
     display = "uniform"
     positive = True
+    counted_order = 0
 
     def __init__(self, n_states: int) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
@@ -36,3 +39,7 @@ class Uniform:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
         shape = as_tokens(tokens, self.n_states).shape
         return np.full((*shape, self.n_states), 1.0 / self.n_states)
+
+    def from_counts(self, followed: NDArray[Any], visits: NDArray[Any]) -> NDArray[np.float64]:
+        """Return 1/K for every token, shape (n,)."""
+        return np.full(np.shape(visits), 1.0 / self.n_states)

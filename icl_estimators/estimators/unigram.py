@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -31,6 +33,7 @@ class Unigram:
     family = "unigram"
     display = "unigram"
     positive = True
+    counted_order = 0
 
     def __init__(self, n_states: int) -> None:
         self.n_states = positive_int(n_states, "n_states", at_least=2)
@@ -39,3 +42,7 @@ class Unigram:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
         counts = occurrence_counts(as_tokens(tokens, self.n_states), self.n_states)
         return posterior_predictive(counts, 1.0)
+
+    def from_counts(self, followed: NDArray[Any], visits: NDArray[Any]) -> NDArray[np.float64]:
+        """Return (n_w + 1)/(n + K) from the counts of single tokens, shape (n,)."""
+        return np.asarray((followed + 1.0) / (visits + self.n_states))

@@ -11,14 +11,12 @@ if TYPE_CHECKING:
     from icl_estimators.experiments.compare import run_study
     from icl_estimators.experiments.exact import EXACT_METRICS, ExactRisk, check_exact_budget, exact_risk
     from icl_estimators.experiments.observed import (
-        ObservedRow,
         checked_length,
-        observed_losses,
+        observed_losses_of,
         observed_risk,
-        observed_rows,
-        risk_row,
         unchecked_line,
     )
+    from icl_estimators.experiments.observed_losses import observed_losses
     from icl_estimators.experiments.observed_study import ObservedOptions, ObservedStudy
     from icl_estimators.experiments.smoothing import (
         SmoothingDesign,
@@ -34,7 +32,6 @@ __all__ = [
     "EXACT_METRICS",
     "ExactRisk",
     "ObservedOptions",
-    "ObservedRow",
     "ObservedStudy",
     "SmoothingDesign",
     "SmoothingPart",
@@ -46,9 +43,8 @@ __all__ = [
     "exact_risk",
     "family_fits",
     "observed_losses",
+    "observed_losses_of",
     "observed_risk",
-    "observed_rows",
-    "risk_row",
     "run_smoothing",
     "run_study",
     "smoothing_block",
@@ -60,7 +56,6 @@ _HOMES = {
     "EXACT_METRICS": "icl_estimators.experiments.exact",
     "ExactRisk": "icl_estimators.experiments.exact",
     "ObservedOptions": "icl_estimators.experiments.observed_study",
-    "ObservedRow": "icl_estimators.experiments.observed",
     "ObservedStudy": "icl_estimators.experiments.observed_study",
     "SmoothingDesign": "icl_estimators.experiments.smoothing",
     "SmoothingPart": "icl_estimators.experiments.smoothing",
@@ -71,10 +66,9 @@ _HOMES = {
     "checked_length": "icl_estimators.experiments.observed",
     "exact_risk": "icl_estimators.experiments.exact",
     "family_fits": "icl_estimators.experiments.smoothing",
-    "observed_losses": "icl_estimators.experiments.observed",
+    "observed_losses": "icl_estimators.experiments.observed_losses",
+    "observed_losses_of": "icl_estimators.experiments.observed",
     "observed_risk": "icl_estimators.experiments.observed",
-    "observed_rows": "icl_estimators.experiments.observed",
-    "risk_row": "icl_estimators.experiments.observed",
     "run_smoothing": "icl_estimators.experiments.smoothing",
     "run_study": "icl_estimators.experiments.compare",
     "smoothing_block": "icl_estimators.experiments.smoothing",

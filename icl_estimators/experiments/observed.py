@@ -3,95 +3,44 @@
 Each token after the first is predicted from those before it: −log p̂(t_{n+1}). Counting rules use the whole history;
 every rule is also given only the last W tokens as a fresh prefix, recomputed at each step, so that a transformer of
 length W and the others are compared on equal terms. Where no sequence is longer than the window the two are the same
-predictions, and there is one row.
+predictions, and there is one row. Pooled, the counts of a rule carry over from other sequences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from icl_estimators.divergences import log_loss
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator, check_estimator
-from icl_estimators.estimators.capabilities import reads_window
-from icl_estimators.experiments.prediction import ask
+from icl_estimators.estimators.capabilities import counted_order, reads_window
+from icl_estimators.experiments.observed_losses import ALONE, History, corpus_losses
 from icl_estimators.inference import RatioMoments, ratio_intervals
 from icl_estimators.notes import Code, Note, join
-from icl_estimators.row_names import of_window
 from icl_estimators.sources import ObservedSequences
+from icl_estimators.sources.observed.corpus import Corpus, fold_of_units
+from icl_estimators.validation import InputError
 
 __all__ = [
+    "ObservedLosses",
     "ObservedRow",
     "checked_length",
-    "observed_losses",
+    "observed_losses_of",
     "observed_risk",
-    "observed_rows",
+    "pooled_histories",
     "risk_row",
+    "too_long_for",
     "unchecked_line",
 ]
 
 Array = NDArray[np.float64]
 
-_WINDOW_BATCH = 512
 _CHECKED, _CHECKED_AT_LEAST = 4096, 256  # tokens that causality is tried on, where histories are longer
-_BATCH_CELLS = 2_000_000  # probabilities that are predicted at once: 16 MB
-
-
-def observed_losses(
-    estimator: Estimator, sequence: NDArray[np.int64], window: int | None = None, *, name: str = "the sequence"
-) -> Array:
-    """Return −log p̂(t_{n+1}) for n = 1 … L − 1, in nats.
-
-    Parameters
-    ----------
-    estimator : Estimator
-    sequence : ndarray of int64, shape (L,)
-    window : int, optional
-        Give the estimator at most this many last tokens, as a fresh prefix; by default the whole history.
-    name : str
-        What to call the sequence in messages.
-
-    Returns
-    -------
-    ndarray of float64, shape (L − 1,)
-
-    Raises
-    ------
-    ContractError
-        If the estimator fails, or its predictions break the contract.
-
-    Examples
-    --------
-    >>> from icl_estimators.estimators import get
-    >>> observed_losses(get("add-one", n_states=2), np.array([0, 1, 0, 1])).round(4).tolist()
-    [0.6931, 0.6931, 0.4055]
-    """
-    history, targets = sequence[:-1], sequence[1:]
-    if not len(history):
-        return np.empty(0)
-
-    def predict(tokens: NDArray[np.int64], first: int = 1) -> Array:
-        def place(row: int) -> str:
-            return name if len(tokens) == 1 else f"{name}, the window that ends at position {first + row}"
-
-        return ask(estimator, tokens, place=place, where=lambda _: name)
-
-    if window is None or window >= len(history):
-        return log_loss(predict(history[None])[0], targets)
-    losses = np.empty(len(history))
-    losses[:window] = log_loss(predict(history[None, :window])[0], targets[:window])
-    windows = sliding_window_view(history, window)
-    size = max(1, min(_WINDOW_BATCH, _BATCH_CELLS // (window * estimator.n_states)))
-    for first in range(1, len(windows), size):
-        batch = np.ascontiguousarray(windows[first : first + size])
-        last = slice(window + first - 1, window + first - 1 + len(batch))  # each window predicts one token
-        losses[last] = log_loss(predict(batch, window + first)[:, -1], targets[last])
-    return losses
+_BATCH_CELLS = 2_000_000
+_LARGEST = 20_000_000  # probabilities that one call may return: 160 MB, of which a few copies are made
 
 
 def checked_length(estimator: Estimator, data: ObservedSequences, window: int) -> int:
@@ -118,6 +67,32 @@ def _asked(estimator: Estimator, data: ObservedSequences, window: int) -> int:
     return min(longest, window) if reads_window(estimator) else longest
 
 
+def too_long_for(estimator: Estimator, data: ObservedSequences) -> bool:
+    """Say whether the longest whole history is too long for an estimator: its predictions would not fit in memory.
+
+    A rule of counts never is: it is not asked for whole distributions.
+    """
+    longest = max(len(sequence) for sequence in data.sequences)
+    needs_all = counted_order(estimator) is None and not reads_window(estimator)
+    return needs_all and longest * data.n_states > _LARGEST
+
+
+def pooled_histories(data: ObservedSequences, folds: int) -> tuple[History, History]:
+    """Return the two ways of carrying counts over: from earlier sequences, and from those of other folds.
+
+    Raises
+    ------
+    InputError
+        If there is one independent sequence, so that nothing can be carried over; or if `folds` is below 2 or above
+        the number of sequences.
+    """
+    units = data.units
+    count = len(np.unique(units))
+    if count < 2:
+        raise InputError(f"{data.name} is one sequence, so that there is nothing to pool: omit pooling")
+    return History("pooled"), History("folds", folds=fold_of_units(units, folds))
+
+
 @dataclass(frozen=True, eq=False)
 class ObservedRow:
     """The losses of one row.
@@ -125,32 +100,77 @@ class ObservedRow:
     Attributes
     ----------
     name : str
-        The estimator's, for the whole history; ``name:window=W`` for the window.
+        What it is called in the tables.
     estimator : str
         The estimator's own name.
+    history : History
+        What the estimator may know.
     sliding : bool
         Whether it read a window that is shorter than some sequence, so that not always the whole history.
-    losses : list of ndarray of float64
-        Of each sequence that has anything to predict.
+    losses : ndarray of float64, shape (n,)
     """
 
     name: str
     estimator: str
+    history: History
     sliding: bool
-    losses: list[Array]
+    losses: Array
+
+    @property
+    def group(self) -> tuple[str, bool]:
+        """Rows of one group may be compared."""
+        return ("alone" if self.history.kind == "window" else self.history.kind, self.sliding)
 
 
-def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, window: int) -> list[ObservedRow]:
+@dataclass(frozen=True, eq=False)
+class ObservedLosses:
+    """The losses of all rows.
+
+    Attributes
+    ----------
+    rows : list of ObservedRow
+    unit : ndarray of int64, shape (n,)
+        The independent sequence of each prediction, numbered from 0 in the order of the data.
+    n_sequences : int
+        Sequences that have anything to predict: pieces, where gaps divide sequences.
+    """
+
+    rows: list[ObservedRow]
+    unit: NDArray[np.int64]
+    n_sequences: int
+
+    @property
+    def predictions(self) -> NDArray[np.int64]:
+        """How many predictions each independent sequence has, shape (G,)."""
+        return np.bincount(self.unit)
+
+    def sums(self, values: Array) -> Array:
+        """Sum columns of values over each independent sequence, shape (n, N) → (G, N)."""
+        return np.stack([np.bincount(self.unit, column) for column in values.T], axis=1)
+
+
+def observed_losses_of(
+    estimators: Sequence[Estimator],
+    data: ObservedSequences,
+    *,
+    window: int,
+    pooled: Sequence[History] = (),
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ObservedLosses:
     """Ask every estimator for its losses, with the whole history and with the window.
 
     Parameters
     ----------
     estimators : sequence of Estimator
         One that offers :class:`icl_estimators.estimators.ReadsWindow` is given the window only (a transformer has no
-        whole history).
+        whole history), as is one for which the whole history is too long.
     data : ObservedSequences
     window : int
         W ≥ 1.
+    pooled : sequence of History
+        Also ask the rules that need only counts with these.
+    progress : callable, optional
+        Called with (what, done, total) after each row.
 
     Raises
     ------
@@ -160,22 +180,26 @@ def observed_rows(estimators: Sequence[Estimator], data: ObservedSequences, *, w
     for estimator in estimators:
         # Above all that it does not look at what it is to predict.
         check_estimator(estimator, data.n_states, length=checked_length(estimator, data, window))
-    sliding = max(len(sequence) - 1 for sequence in data.sequences) > window
-    rows = []
+    corpus = Corpus.of(data.sequences, data.n_states)
+    sliding = int(corpus.lengths.max()) - 1 > window
+    planned: list[tuple[Estimator, History]] = []
     for estimator in estimators:
-        sizes: tuple[int | None, ...] = (None, window) if sliding else (None,)
-        if reads_window(estimator):
-            sizes = (window,)
-        for size in sizes:
-            losses = [
-                observed_losses(estimator, sequence, size, name=f"sequence {number} of {data.name}")
-                for number, sequence in enumerate(data.sequences, start=1)
-            ]
-            name = estimator.name if size is None else of_window(estimator.name, size)
-            rows.append(
-                ObservedRow(name, estimator.name, sliding and size is not None, [loss for loss in losses if len(loss)])
-            )
-    return rows
+        if reads_window(estimator) or (sliding and too_long_for(estimator, data)):
+            planned.append((estimator, History("window", window)))
+        else:
+            planned += [(estimator, ALONE), *([(estimator, History("window", window))] if sliding else [])]
+    for history in pooled:
+        planned += [(estimator, history) for estimator in estimators if counted_order(estimator) is not None]
+    rows = []
+    for done, (estimator, history) in enumerate(planned, start=1):
+        losses = corpus_losses(estimator, corpus, history, name=data.name)
+        name = history.row_name(estimator.name)
+        rows.append(ObservedRow(name, estimator.name, history, sliding and history.kind == "window", losses))
+        if progress is not None:
+            progress("log loss", done, len(planned))
+    whose = corpus.sequence_of[corpus.targets]
+    unit = np.unique(data.units[whose], return_inverse=True)[1].astype(np.int64)
+    return ObservedLosses(rows, unit, len(np.unique(whose)))
 
 
 def observed_risk(
@@ -186,7 +210,7 @@ def observed_risk(
     Parameters
     ----------
     estimators, data, window
-        As for :func:`observed_rows`.
+        As for :func:`observed_losses_of`.
     level : float
         Of intervals, clustered on sequences; with one sequence there are none.
 
@@ -201,27 +225,28 @@ def observed_risk(
         Rows `name` for the whole history, `name:window=W` for the window; the latter only where a sequence is longer
         than the window, and of rules that read no more.
     """
-    return Table.of("risk", (risk_row(row, level) for row in observed_rows(estimators, data, window=window)))
+    found = observed_losses_of(estimators, data, window=window)
+    return Table.of("risk", (risk_row(row, found, level) for row in found.rows))
 
 
-def risk_row(row: ObservedRow, level: float) -> tuple[Cell, ...]:
+def risk_row(row: ObservedRow, found: ObservedLosses, level: float) -> tuple[Cell, ...]:
     """Return the row of risk.csv: the mean loss per prediction."""
-    name, losses = row.name, row.losses
-    n_predictions = sum(len(loss) for loss in losses)
-    n_infinite = sum(int(np.isinf(loss).sum()) for loss in losses)
-    estimate = float(sum(loss.sum() for loss in losses) / n_predictions)
+    losses, counts = row.losses, found.predictions
+    n_infinite = int(np.isinf(losses).sum())
+    estimate = float(losses.sum() / len(losses))
     se = low = high = np.nan
-    note: str = Note(Code.PREDICTIONS, count=n_predictions)
+    note: str = Note(Code.PREDICTIONS, count=len(losses))
     if n_infinite:
         note = join(note, Note(Code.INFINITE_IN_SOME, count=n_infinite))
-    elif len(losses) < 2:
+    elif len(counts) < 2:
         note = join(note, Note(Code.ONE_SERIES))
+    elif row.history.kind == "pooled":
+        note = join(note, Note(Code.CARRIED_OVER))
     else:
-        sums = RatioMoments.of(
-            [[loss.sum()] for loss in losses],
-            [[float(len(loss))] for loss in losses],
-        )
+        sums = RatioMoments.of(found.sums(losses[:, None]), counts[:, None].astype(np.float64))
         intervals = ratio_intervals(sums, level=level)
         se, low, high = float(intervals.se[0]), float(intervals.low[0]), float(intervals.high[0])
-    cells: tuple[Cell, ...] = (name, "mean", "log_loss_nats", estimate, se, low, high, np.nan, np.nan)
-    return (*cells, len(losses), len(losses), note)
+        if row.history.kind == "folds":
+            note = join(note, Note(Code.FITTED_TO_OTHER_FOLDS))
+    cells: tuple[Cell, ...] = (row.name, "mean", "log_loss_nats", estimate, se, low, high, np.nan, np.nan)
+    return (*cells, len(counts), found.n_sequences, note)

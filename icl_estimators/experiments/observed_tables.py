@@ -7,7 +7,7 @@ be taken for stationary, and their differences are tested by Diebold & Mariano (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator
-from icl_estimators.experiments.observed import ObservedRow, observed_rows, risk_row
+from icl_estimators.experiments.observed import ObservedLosses, ObservedRow, observed_losses_of, risk_row
+from icl_estimators.experiments.observed_losses import History
 from icl_estimators.experiments.pair_table import pair_rows
 from icl_estimators.inference import PairComparisons, compare_pairs, is_rounding
 from icl_estimators.inference.intervals.mean import t_quantile
 from icl_estimators.inference.serial import block_bootstrap, block_length, long_run_covariance, newey_west_lag
-from icl_estimators.notes import Code, Note
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.sources import ObservedSequences
 from icl_estimators.validation import InputError, probability_level
 
@@ -35,7 +36,14 @@ difference_metrics = (METRIC, LAG_0, BOOTSTRAP)
 
 
 def observed_tables(
-    estimators: Sequence[Estimator], data: ObservedSequences, *, reference: str, window: int, level: float = 0.95
+    estimators: Sequence[Estimator],
+    data: ObservedSequences,
+    *,
+    reference: str,
+    window: int,
+    level: float = 0.95,
+    pooled: Sequence[History] = (),
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, Table]:
     """Return risk.csv, differences.csv and pairs.csv for observed sequences.
 
@@ -50,6 +58,8 @@ def observed_tables(
         W ≥ 1.
     level : float
         Of intervals.
+    pooled, progress
+        As for :func:`icl_estimators.experiments.observed.observed_losses_of`.
 
     Returns
     -------
@@ -78,16 +88,15 @@ def observed_tables(
             raise InputError(f"two estimators are called {name}: give each once")
     if reference not in names:
         raise InputError(f"the reference {reference} is not among the estimators: {', '.join(names)}")
-    rows = observed_rows(estimators, data, window=window)
+    found = observed_losses_of(estimators, data, window=window, pooled=pooled, progress=progress)
     differences: list[tuple[Cell, ...]] = []
     pairs: list[tuple[Cell, ...]] = []
-    kinds = [kind for kind in (False, True) if any(row.sliding is kind for row in rows)]
-    for kind in kinds:
-        group = _Group.of([row for row in rows if row.sliding is kind], window)
+    for kind in dict.fromkeys(row.group for row in found.rows):
+        group = _Group.of(found, [row for row in found.rows if row.group == kind], window)
         differences += group.difference_rows(reference, level)
         pairs += group.pair_rows(level)
     return {
-        "risk": Table.of("risk", (risk_row(row, level) for row in rows)),
+        "risk": Table.of("risk", (risk_row(row, found, level) for row in found.rows)),
         "differences": Table.of("differences", differences),
         "pairs": Table.of("pairs", pairs),
     }
@@ -100,26 +109,27 @@ class _Group:
     Attributes
     ----------
     rows : list of ObservedRow
+    found : ObservedLosses
+        Which independent sequence each prediction is of.
     losses : ndarray of float64, shape (n, N)
         Prediction by row.
-    lengths : ndarray of int64, shape (G,)
-        Predictions of each sequence that has any.
     why_not : str
         Why no difference has an interval; empty if they have.
     """
 
     rows: list[ObservedRow]
+    found: ObservedLosses
     losses: Array
-    lengths: NDArray[np.int64]
     why_not: str
 
     @classmethod
-    def of(cls, rows: list[ObservedRow], window: int) -> _Group:
-        lengths = np.array([len(loss) for loss in rows[0].losses], dtype=np.int64)
-        losses = np.stack([np.concatenate(row.losses) for row in rows], axis=1)
+    def of(cls, found: ObservedLosses, rows: list[ObservedRow], window: int) -> _Group:
+        losses = np.stack([row.losses for row in rows], axis=1)
+        count = len(losses)
         why_not: str = ""
-        if len(lengths) == 1:
-            count = len(losses)
+        if rows[0].history.kind == "pooled":
+            why_not = Note(Code.CARRIED_OVER)
+        elif len(found.predictions) == 1:
             if count < 2:
                 why_not = Note(Code.ONE_PREDICTION)
             elif not rows[0].sliding:
@@ -127,30 +137,33 @@ class _Group:
             elif 2 * (window - 1) > count:
                 growing = Note(Code.GROWING_HISTORY)
                 why_not = Note(Code.WINDOW_FILLS_LATE, why=growing, first=window, count=count)
-        return cls(rows, losses, lengths, why_not)
+        return cls(rows, found, losses, why_not)
 
     @property
     def clustered(self) -> bool:
-        return len(self.lengths) > 1
+        return len(self.found.predictions) > 1
 
     @property
     def degrees_of_freedom(self) -> float:
-        return float(max((len(self.lengths) if self.clustered else len(self.losses)) - 1, 1))
+        return float(max((len(self.found.predictions) if self.clustered else len(self.losses)) - 1, 1))
 
     @property
     def method(self) -> str:
         """The method of a difference's standard error, for the notes."""
         if self.clustered:
-            return Note(Code.CLUSTERED, sequences=len(self.lengths))
+            clustered = Note(Code.CLUSTERED, sequences=len(self.found.predictions))
+            if self.rows[0].history.kind == "folds":
+                return join(clustered, Note(Code.FITTED_TO_OTHER_FOLDS))
+            return clustered
         return Note(Code.DIEBOLD_MARIANO, lag=newey_west_lag(len(self.losses)))
 
     def covariance(self, values: Array) -> Array:
         """Return the covariance of the means of finite columns, shape (n, N) → (N, N)."""
         if not self.clustered:
             return long_run_covariance(values, newey_west_lag(len(values)))
-        sums = np.add.reduceat(values, np.concatenate([[0], np.cumsum(self.lengths)[:-1]]), axis=0)
-        residuals = sums - self.lengths[:, None] * values.mean(axis=0)
-        count = len(self.lengths)
+        counts = self.found.predictions
+        residuals = self.found.sums(values) - counts[:, None] * values.mean(axis=0)
+        count = len(counts)
         return np.asarray(count / (count - 1.0) * (residuals.T @ residuals) / float(len(values)) ** 2)
 
     def why_undefined(self, *columns: int) -> str:

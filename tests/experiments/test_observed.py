@@ -8,8 +8,9 @@ import pytest
 import statsmodels.regression.linear_model as linear
 
 from icl_estimators.estimators import ContractError, get
-from icl_estimators.experiments import observed
-from icl_estimators.experiments.observed import checked_length, observed_losses, observed_risk, unchecked_line
+from icl_estimators.experiments import observed_losses as losses_module
+from icl_estimators.experiments.observed import checked_length, observed_risk, unchecked_line
+from icl_estimators.experiments.observed_losses import observed_losses
 from icl_estimators.resources import shipped_checkpoint
 from icl_estimators.sources import ObservedSequences, elnino
 from strange_rules import Changed, Flat, Foreseeing
@@ -27,7 +28,7 @@ def data(*lines: Any, states: int = 3) -> ObservedSequences:
 def test_each_token_is_predicted_from_those_before_it(
     rule: str, window: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observed, "_WINDOW_BATCH", 3)
+    monkeypatch.setattr(losses_module, "_BATCH", 3)
     estimator = get(rule)
     expected = []
     for n in range(1, len(LINE)):

@@ -14,7 +14,7 @@ from statsmodels.regression.linear_model import OLS
 
 from icl_estimators.engine.result import StudyResult
 from icl_estimators.estimators import get
-from icl_estimators.experiments.observed import observed_losses
+from icl_estimators.experiments.observed_losses import observed_losses
 from icl_estimators.experiments.observed_tables import observed_tables
 from icl_estimators.notes import Code, Note
 from icl_estimators.reporting.terminal.comparison import summary_text

@@ -12,9 +12,10 @@ import pytest
 import strange_rules
 from icl_estimators.api import compare, effective_smoothing
 from icl_estimators.estimators import check_estimator
-from icl_estimators.experiments import observed
+from icl_estimators.experiments import observed_losses as losses_module
 from icl_estimators.experiments.exact import exact_risk
-from icl_estimators.experiments.observed import observed_losses, observed_risk
+from icl_estimators.experiments.observed import observed_risk
+from icl_estimators.experiments.observed_losses import observed_losses
 from icl_estimators.experiments.prediction import ask
 from icl_estimators.predict import main as predict_main
 from icl_estimators.resources import shipped_checkpoint
@@ -68,7 +69,7 @@ def test_exact_risk_is_the_same() -> None:
 
 @pytest.mark.parametrize("window", [3, 10, 500])
 def test_observed_losses_are_the_same(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observed, "_WINDOW_BATCH", 16)
+    monkeypatch.setattr(losses_module, "_BATCH", 16)
     rng = np.random.default_rng(0)
     lines = tuple(rng.integers(0, 3, size=size) for size in (100, 12, 60))
     data = ObservedSequences("lines", ("A", "B", "C"), lines)
