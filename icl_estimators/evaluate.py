@@ -38,6 +38,7 @@ __all__ = ["main"]
 # Flags that apply to observed data. Any other flag is about chains, blocks or processes.
 _OF_OBSERVED = frozenset(
     {"estimators", "checkpoints", "reference", "level", "length", "states", "concentration", "device", "sequences"}
+    | {"pool", "folds", "matrix"}
     | {"delimiter", "characters", "dataset", "out", "force", "report", "no_report", "quiet"}
 )
 
@@ -91,6 +92,18 @@ def _parser() -> Parser:
     )
     labels.add_argument(
         "--characters", action="store_true", help="each character of --sequences is a state, as in ABACABA"
+    )
+    pooling = parser.add_argument_group("observed sequences")
+    pooling.add_argument(
+        "--pool",
+        action="store_true",
+        help="also score counting rules with counts that carry over: from earlier sequences, and from other folds",
+    )
+    pooling.add_argument(
+        "--folds", type=count, metavar="N", help="folds of sequences for --pool (default 10, or one for each sequence)"
+    )
+    pooling.add_argument(
+        "--matrix", metavar="FILE", help="test a stated transition matrix: rows of numbers, with or without labels"
     )
     parser.add_argument(
         "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
@@ -165,6 +178,8 @@ def _main(arguments: list[str], held: ExitStack) -> int:
 def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
     if options.sequences is not None or options.dataset is not None:
         refuse_flags(options, options.given.keys() - _OF_OBSERVED, "observed sequences")
+    else:
+        refuse_flags(options, ["pool", "folds", "matrix"], "simulated chains")
     if options.sequences is None:
         refuse_flags(options, ["delimiter", "characters"], "anything but --sequences")
     if options.decomposition_chains == 0:
@@ -209,22 +224,28 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult
     from icl_estimators.experiments.observed import unchecked_line
     from icl_estimators.experiments.observed_study import ObservedOptions, ObservedStudy
     from icl_estimators.sources import read_sequences
+    from icl_estimators.sources.observed.matrix import read_matrix
     from icl_estimators.sources.observed.sequences import dataset
 
     if options.sequences is not None:
         data = read_sequences(options.sequences, delimiter=options.delimiter, characters=options.characters)
     else:
         data = dataset(options.dataset)
-    study = ObservedStudy.build(data, options.estimators, warn=warn, dashes="--", **flags_of(options, ObservedOptions))
+    flags = flags_of(options, ObservedOptions)
+    if options.matrix is not None:
+        flags["matrix"] = read_matrix(options.matrix, data.labels)
+    study = ObservedStudy.build(data, options.estimators, warn=warn, dashes="--", **flags)
     record = {"options": study.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
     check_folder(options.out, record, force=options.force)
-    for line in unchecked_line(study.estimators, data, study.length):
+    for line in (*unchecked_line(study.estimators, data, study.length), *study.left_out):
         warn(line)
     if not options.quiet:
         warn(data.described())
     inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
-    return study.run(), [*inputs, *weight_files(study.estimators).values()]
+    with progress_reports(quiet=options.quiet, unit="row") as (progress, _):
+        result = study.run(progress)
+    return result, [*inputs, *weight_files(study.estimators).values()]
 
 
 if __name__ == "__main__":

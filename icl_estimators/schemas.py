@@ -54,6 +54,10 @@ _BAND = "of the simultaneous band over all context lengths of the curve (sup-t);
 _NOTE = _text(note="why a number is missing, or what it is conditional on")
 _ESTIMATOR = _text(estimator="the estimator; several training runs also have rows for their mean")
 _LENGTH = _length(context_length="n, the number of tokens read, 1 … T, or `mean`: the average over n")
+_HISTORY = _text(
+    history="what is known before a token: alone, the tokens before it in its sequence; window, the last T of them; "
+    "pooled, all sequences before it too; folds, the sequences of the other folds"
+)
 _CHAINS = _integer(n_chains="number of chains in the estimate")
 _ENDS = _number(ci_low=f"lower end {_CI}", ci_high=f"upper end {_CI}")
 _INTERVAL = (
@@ -118,6 +122,75 @@ SCHEMAS: dict[str, Schema] = {
                 "contains 0, False if it does not, or if only the estimator is infinite; empty where there is no "
                 "interval, and for all other pairs",
             ),
+            *_NOTE,
+        ),
+    ),
+    "transitions": Schema(
+        "observed transitions, over all sequences together",
+        (
+            *_text(source="the state v before", target="the state w after"),
+            *_integer(
+                count="n_vw: how often w came after v",
+                visits="n_v: how often anything came after v",
+            ),
+            *_number(
+                estimate="posterior mean of P_vw, (n_vw + α)/(n_v + Kα), with a Dirichlet(α) prior for each row",
+                ci_low="lower end of the equal-tailed credible interval, from the Beta law of P_vw alone",
+                ci_high="upper end of that interval",
+            ),
+            *_NOTE,
+        ),
+    ),
+    "concentration": Schema(
+        "the pseudo-count that suits the data best",
+        (
+            *_HISTORY,
+            *_integer(order="how many tokens are the context"),
+            *_text(
+                criterion="marginal_likelihood: the concentration of the Dirichlet prior that the rows of the matrix "
+                "were drawn from, by maximum likelihood; log_loss: the constant of the add-β rule that predicts best",
+            ),
+            *_number(
+                estimate="the best value; 0 and inf are limits",
+                ci_low="lower end of its interval: of the profile likelihood, or of the minimum of the log loss",
+                ci_high="upper end of that interval; inf if it has none",
+                log_loss_nats="mean log loss per prediction at the estimate, in nats",
+            ),
+            *_NOTE,
+        ),
+    ),
+    "orders": Schema(
+        "how many tokens of context the data support",
+        (
+            *_HISTORY,
+            *_integer(order="k, how many tokens are the context; the first k tokens of a sequence are uniform"),
+            *_number(concentration="α of the Dirichlet prior of each context's row"),
+            *_boolean(fitted="whether α is the one with the largest marginal likelihood at this order"),
+            *_number(
+                log_marginal_likelihood="log probability of all tokens after the first of each sequence, in nats",
+                log_bayes_factor="log of the Bayes factor against order 1; above 0 the data speak for this order",
+                posterior_probability="posterior probability of the order, if those listed are equally likely before",
+                log_loss_nats="mean prequential log loss per prediction of the add-α rule of this order, in nats",
+                difference="that minus the log loss of order 1; above 0 order 1 predicts better",
+                se="standard error of the paired difference",
+                ci_low="lower end of its confidence interval",
+                ci_high="upper end of its confidence interval",
+            ),
+            *_NOTE,
+        ),
+    ),
+    "likelihood_ratio": Schema(
+        "likelihood-ratio tests on the transitions of all sequences together",
+        (
+            *_text(
+                test="order_0_against_1: the next token does not depend on the current one; order_1_against_2: nor on "
+                "the one before; stated_matrix: the transition matrix is the stated one",
+            ),
+            *_number(
+                statistic="G² = 2 Σ n log(n/expected)", degrees_of_freedom="of the χ² law", p_value="of the χ² law"
+            ),
+            *_integer(n_transitions="transitions that are counted"),
+            *_number(small_expected="share of the cells that are counted with an expected count below 5"),
             *_NOTE,
         ),
     ),

@@ -7,18 +7,30 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict, Unpack
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from icl_estimators.engine.executors import one_thread
 from icl_estimators.engine.result import StudyResult
+from icl_estimators.engine.running import Progress
 from icl_estimators.estimators import Estimator, rules_record
 from icl_estimators.estimators.accepted_options import takes
+from icl_estimators.estimators.capabilities import counted_order
 from icl_estimators.estimators.identity import study_identity
 from icl_estimators.estimators.registry import parse_spec, split_specs
 from icl_estimators.experiments.assembly import Paths, assemble, estimators_record, gamma_record
+from icl_estimators.experiments.observed import pooled_histories, too_long_for
+from icl_estimators.experiments.observed_losses import ALONE, History
+from icl_estimators.experiments.observed_statistics import statistics_tables
 from icl_estimators.experiments.observed_tables import observed_tables
 from icl_estimators.sources import ObservedSequences
+from icl_estimators.sources.observed.matrix import transition_matrix
 from icl_estimators.validation import InputError
 
-__all__ = ["ObservedOptions", "ObservedStudy"]
+__all__ = ["FOLDS", "ObservedOptions", "ObservedStudy"]
+
+FOLDS = 10
+"""Folds of the cross-validation, or as many as there are sequences."""
 
 
 class ObservedOptions(TypedDict, total=False):
@@ -36,8 +48,10 @@ class ObservedOptions(TypedDict, total=False):
         K, if it is to be checked against the data.
     concentration : float
         α of the prior that `bayes` is to have.
-    length, level
+    length, level, folds, matrix
         As for :class:`ObservedStudy`.
+    pool : bool
+        Also score the rules that need only counts with counts that carry over from other sequences.
     """
 
     reference: str
@@ -47,6 +61,9 @@ class ObservedOptions(TypedDict, total=False):
     concentration: float
     length: int
     level: float
+    pool: bool
+    folds: int
+    matrix: ArrayLike | None
 
 
 @dataclass(frozen=True)
@@ -66,6 +83,10 @@ class ObservedStudy:
         W, the tokens of the window.
     level : float
         Confidence level of intervals.
+    folds : int or None
+        With how many folds of sequences counts carry over; None if they do not.
+    matrix : ndarray of float64, shape (K, K), or None
+        A transition matrix to test.
     """
 
     estimators: tuple[Estimator, ...]
@@ -74,6 +95,8 @@ class ObservedStudy:
     concentration: float | None = None
     length: int = 100
     level: float = 0.95
+    folds: int | None = None
+    matrix: NDArray[np.float64] | None = None
 
     @classmethod
     def build(
@@ -103,7 +126,8 @@ class ObservedStudy:
         ------
         InputError
             If `states` is not the data's K, `bayes` is asked for without `concentration` or `concentration` without
-            `bayes`; or as :func:`icl_estimators.experiments.assembly.assemble`.
+            `bayes`, `folds` is given without `pool` or is out of its range, there is one sequence to pool, or
+            `matrix` is no transition matrix; or as :func:`icl_estimators.experiments.assembly.assemble`.
 
         Examples
         --------
@@ -126,6 +150,14 @@ class ObservedStudy:
                 f"{dashes}concentration does not apply to observed sequences without bayes among the estimators: "
                 "leave it out"
             )
+        if "folds" in options and not options.get("pool"):
+            raise InputError(f"{dashes}folds applies only with {dashes}pool: give both")
+        folds = None
+        if options.get("pool"):
+            folds = options.get("folds", min(FOLDS, len(np.unique(data.units))))
+            pooled_histories(data, folds)  # before the work
+        stated = options.get("matrix")
+        matrix = None if stated is None else transition_matrix(stated, data.n_states)
         made, reference = assemble(
             items,
             n_states=data.n_states,
@@ -137,7 +169,25 @@ class ObservedStudy:
             device=options.get("device", "cpu"),
             dashes=dashes,
         )
-        return cls(made, reference, data, concentration, options.get("length", 100), options.get("level", 0.95))
+        length, level = options.get("length", 100), options.get("level", 0.95)
+        return cls(made, reference, data, concentration, length, level, folds, matrix)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A line for what has no row: the estimator's form, or the length of the data, does not allow it."""
+        lines = []
+        longest = max(len(sequence) for sequence in self.data.sequences)
+        for rule in self.estimators:
+            if longest - 1 > self.length and too_long_for(rule, self.data):
+                lines.append(
+                    f"{rule.name}: no row for the whole history of {longest:,} tokens, whose predictions would not fit "
+                    f"in memory; the row of the last {self.length:,} tokens remains"
+                )
+        if self.folds is not None:
+            others = [rule.name for rule in self.estimators if counted_order(rule) is None]
+            if others:
+                lines.append(f"no pooled rows: {', '.join(others)} (only rules of counts can carry them over)")
+        return tuple(lines)
 
     def record(self) -> dict[str, Any]:
         """Return everything that decides the study's numbers, as plain values: the `options` of run.json."""
@@ -155,11 +205,19 @@ class ObservedStudy:
             "length": self.length,
             "states": data.n_states,
             "level": self.level,
+            "pool": self.folds is not None,
+            "folds": self.folds,
+            "matrix": None if self.matrix is None else self.matrix.tolist(),
             **estimators_record(self.estimators),
         }
 
-    def run(self) -> StudyResult:
+    def run(self, progress: Progress | None = None) -> StudyResult:
         """Run the study and make its tables.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with (what, done, total) after each row of losses.
 
         Raises
         ------
@@ -169,17 +227,42 @@ class ObservedStudy:
             If an estimator fails or breaks the contract.
         """
         identity = study_identity(self.estimators)  # before they are asked for anything
+        pooled = () if self.folds is None else pooled_histories(self.data, self.folds)
         with one_thread():
             tables = observed_tables(
-                self.estimators, self.data, reference=self.reference, window=self.length, level=self.level
+                self.estimators,
+                self.data,
+                reference=self.reference,
+                window=self.length,
+                level=self.level,
+                pooled=pooled,
+                progress=progress,
             )
-        record = {"kind": "observed", "options": self.record(), "identity": identity, "data": self.data.record}
+            tables |= statistics_tables(
+                self.data,
+                window=self.length,
+                level=self.level,
+                concentration=1.0 if self.concentration is None else self.concentration,
+                pooled=pooled,
+                matrix=self.matrix,
+            )
+        record = {
+            "kind": "observed",
+            "options": self.record(),
+            "identity": identity,
+            "data": self.data.record,
+            "histories": {
+                history.row_name(rule.name): {"estimator": rule.name, "history": history.kind}
+                for rule in self.estimators
+                for history in (ALONE, History("window", self.length), *pooled)
+            },
+        }
         return StudyResult(tables, record | gamma_record(self.estimators) | {"rules": rules_record(self.estimators)})
 
 
 def _digest(data: ObservedSequences) -> str:
     """Return a digest of the sequences as they were read, whatever file or pipe they came from."""
-    digest = hashlib.sha256(repr(data.labels).encode())
+    digest = hashlib.sha256(repr((data.labels, data.groups)).encode())
     for sequence in data.sequences:
-        digest.update(repr(sequence.tolist()).encode())
+        digest.update(len(sequence).to_bytes(8, "little") + sequence.astype("<i8").tobytes())
     return digest.hexdigest()

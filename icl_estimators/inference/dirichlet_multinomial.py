@@ -179,7 +179,9 @@ class DirichletMultinomial:
             theta = float(brentq(self.score, low, high, xtol=1e-12))
         return theta, self.log_likelihood(math.exp(theta))
 
-    def _crossing(self, target: float, values: Array, *, before: float | None = None, after: float | None = None) -> float:
+    def _crossing(
+        self, target: float, values: Array, *, before: float | None = None, after: float | None = None
+    ) -> float:
         """Return the farthest log α, below or above the maximum, at which the likelihood has fallen to `target`."""
         inside = np.flatnonzero(values >= target)
         if before is not None:

@@ -74,16 +74,14 @@ def best_constant(
     --------
     >>> found = best_constant([3, 0, 2, 1], [4, 1, 2, 1], 2)
     >>> round(found.estimate, 3)
-    0.759
+    0.75
     """
     counts, totals = np.asarray(followed, dtype=np.float64), np.asarray(visits, dtype=np.float64)
     n_states = positive_int(n_states, "n_states", at_least=2)
     level = probability_level(level)
     if counts.shape != totals.shape or counts.ndim != 1 or not len(counts):
         raise InputError("give the counts of at least one prediction, followed and visits in equal numbers")
-    pairs, place, times = np.unique(
-        np.column_stack([counts, totals]), axis=0, return_inverse=True, return_counts=True
-    )
+    pairs, place, times = np.unique(np.column_stack([counts, totals]), axis=0, return_inverse=True, return_counts=True)
     f, n = pairs.T
     weights = times / len(counts)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from icl_estimators.reporting.terminal.data import data_text
 from icl_estimators.reporting.terminal.rows import Cell, Record, design_line, named_table, real
 from icl_estimators.reporting.terminal.smoothing import pseudo_count_text
 from icl_estimators.text import gamma_text, number, text_table
@@ -234,6 +235,11 @@ def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
         )
     else:
         parts[0] += f"\n(no history is longer than the window of {window} tokens: both give the same predictions)"
+    if options.get("pool"):
+        parts[0] += (
+            "\n(alone: counts restart with each sequence; pooled: they carry over from all sequences before it; "
+            f"folds={options['folds']}: they are those of the other folds)"
+        )
     rows.sort(key=lambda row: float(row[1]))
     some = any(row[2] for row in rows)
     parts[0] += "\n" + text_table(["estimator", "log loss", f"{level} interval" if some else ""], rows)
@@ -262,4 +268,7 @@ def _observed_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
     ties = _ties_text(tables, "log_loss_nats", means, "log loss", level)
     if ties:
         parts.append(f"\n{ties}")
+    statistics = data_text(tables, run)
+    if statistics:
+        parts.append(f"\n{statistics}")
     return "\n".join(parts)

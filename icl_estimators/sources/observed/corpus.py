@@ -152,6 +152,48 @@ class Corpus:
             found[complete] = part[asked]
         return whole
 
+    def totals(self, order: int, *, pooled: bool = False, first_tokens: bool = False) -> tuple[Integers, Integers]:
+        """Return all counts at the end: of each context and token, and of each context.
+
+        Parameters
+        ----------
+        order : int
+            k ≥ 0, as for :meth:`before`.
+        pooled : bool
+            Count over all sequences; by default each sequence has contexts of its own.
+        first_tokens : bool
+            Count the first token of each sequence alone, which only order 0 counts.
+
+        Returns
+        -------
+        tuple of two ndarrays of int64
+            The counts that are not 0, in no particular order. Both have the same sum.
+
+        Examples
+        --------
+        >>> Corpus.of([np.array([0, 1, 0, 1])], 2).totals(1)
+        (array([2, 1]), array([2, 1]))
+        """
+        places = self.places
+        events = np.flatnonzero(places == 0 if first_tokens else places >= order)
+        contexts = self._contexts(0 if first_tokens else order, events)
+        if not pooled:
+            contexts = np.unique(contexts * (len(self.starts) - 1) + self.sequence_of[events], return_inverse=True)[1]
+        cells = np.unique(contexts * self.n_states + self.tokens[events], return_counts=True)[1]
+        return cells, np.unique(contexts, return_counts=True)[1]
+
+    def transition_matrix(self) -> Integers:
+        """Return n_vw over all sequences, shape (K, K).
+
+        Examples
+        --------
+        >>> Corpus.of([np.array([0, 1, 0]), np.array([0, 0])], 2).transition_matrix().tolist()
+        [[1, 1], [1, 0]]
+        """
+        targets = self.targets
+        pairs = self.tokens[targets - 1] * self.n_states + self.tokens[targets]
+        return np.bincount(pairs, minlength=self.n_states**2).reshape(self.n_states, self.n_states)
+
     def _contexts(self, order: int, events: Integers) -> Integers:
         """Number the contexts of some positions, from 0."""
         contexts = np.zeros(len(events), np.int64)
