@@ -102,7 +102,7 @@ class LossGroup:
         """Return difference, standard error, interval and note of a row against another, by the first method."""
         if column == place:
             return (0.0, 0.0, 0.0, 0.0, "")
-        (_, difference, se, low, high, *_, note), *_ = self._difference(column, place, level)
+        _, difference, se, low, high, *_, note = next(iter(self._difference(column, place, level)))
         return (difference, se, low, high, note)
 
     def why_undefined(self, *columns: int) -> str:

@@ -14,9 +14,9 @@ from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import get
 from icl_estimators.experiments.likelihood_ratio import LikelihoodRatio, order_tests, stated_matrix_test
 from icl_estimators.experiments.loss_groups import LossGroup
-from icl_estimators.experiments.observed import observed_losses_of
+from icl_estimators.experiments.observed import ObservedLosses, observed_losses_of
 from icl_estimators.experiments.observed_losses import History, Kind
-from icl_estimators.inference.dirichlet_multinomial import DirichletMultinomial
+from icl_estimators.inference.dirichlet_multinomial import ConcentrationFit, DirichletMultinomial
 from icl_estimators.inference.predictive_constant import best_constant
 from icl_estimators.notes import Code, Note
 from icl_estimators.sources import ObservedSequences
@@ -63,11 +63,15 @@ def statistics_tables(
     """
     corpus = Corpus.of(data.sequences, data.n_states)
     names = [*data.labels, *(f"state {k + 1}" for k in range(len(data.labels), data.n_states))]
-    several = len(corpus.starts) > 2
+    rules = [get(f"add-one:order={order}", n_states=data.n_states) for order in ORDERS]
+    rows = _rows(observed_losses_of(rules, data, window=window, pooled=pooled), window)
+    evidence: dict[Kind, _Evidence] = {"alone": _Evidence.of(corpus, level, pooled=False)}
+    if pooled:
+        evidence["pooled"] = _Evidence.of(corpus, level, pooled=True)
     return {
         "transitions": Table.of("transitions", _transitions(corpus, names, concentration, level)),
-        "concentration": Table.of("concentration", _concentrations(data, corpus, window, level, pooled)),
-        "orders": Table.of("orders", _orders(data, corpus, window, level, pooled, several)),
+        "concentration": Table.of("concentration", _concentrations(corpus, evidence, rows, level)),
+        "orders": Table.of("orders", _orders(evidence, rows, level)),
         "likelihood_ratio": Table.of("likelihood_ratio", _tests(corpus, names, matrix)),
     }
 
@@ -86,37 +90,78 @@ def _transitions(corpus: Corpus, names: list[str], alpha: float, level: float) -
         yield (names[v], names[w], count, total, a / (a + b), low, high, note)
 
 
-def _likelihood(corpus: Corpus, order: int, *, pooled: bool) -> DirichletMultinomial:
-    """Return the likelihood of all tokens after the first of each sequence, those without a whole context aside."""
-    found = DirichletMultinomial.of(*corpus.totals(order, pooled=pooled), corpus.n_states)
-    if order == 0:  # its counts hold the first tokens, which are given
-        found = found.given(
-            DirichletMultinomial.of(*corpus.totals(0, pooled=pooled, first_tokens=True), corpus.n_states)
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """The marginal likelihoods of one history, by order.
+
+    Attributes
+    ----------
+    likelihoods : dict of int to DirichletMultinomial
+    fits : dict of int to ConcentrationFit
+    uniform : dict of int to float
+        Log probability of the tokens that have no whole context, in nats.
+    """
+
+    likelihoods: dict[int, DirichletMultinomial]
+    fits: dict[int, ConcentrationFit]
+    uniform: dict[int, float]
+
+    @classmethod
+    def of(cls, corpus: Corpus, level: float, *, pooled: bool) -> _Evidence:
+        def likelihood(order: int) -> DirichletMultinomial:
+            found = DirichletMultinomial.of(*corpus.totals(order, pooled=pooled), corpus.n_states)
+            if order:
+                return found
+            firsts = corpus.totals(0, pooled=pooled, first_tokens=True)  # which are given
+            return found.given(DirichletMultinomial.of(*firsts, corpus.n_states))
+
+        likelihoods = {order: likelihood(order) for order in ORDERS}
+        n = len(corpus.targets)
+        return cls(
+            likelihoods,
+            {order: found.fit(level) for order, found in likelihoods.items()},
+            {order: (found.n_tokens - n) * math.log(corpus.n_states) for order, found in likelihoods.items()},
         )
+
+    def cells(self, order: int, *, fitted: bool) -> tuple[float, float, float]:
+        """Return the log marginal likelihood, the log Bayes factor against order 1, and the posterior probability."""
+        values = {
+            k: (self.fits[k].log_likelihood if fitted else self.likelihoods[k].log_likelihood(1.0)) + self.uniform[k]
+            for k in ORDERS
+        }
+        share = math.exp(values[order] - float(logsumexp(list(values.values()))))
+        return values[order], values[order] - values[1], share
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The losses of the add-one rules of all orders, with one history."""
+
+    history: History
+    group: LossGroup
+
+
+def _rows(losses: ObservedLosses, window: int) -> list[_Rows]:
+    found = []
+    for kind in dict.fromkeys(row.history.kind for row in losses.rows):
+        rows = [row for row in losses.rows if row.history.kind == kind]
+        found.append(_Rows(rows[0].history, LossGroup.of(losses, rows, window)))
     return found
 
 
 def _concentrations(
-    data: ObservedSequences, corpus: Corpus, window: int, level: float, pooled: Sequence[History]
+    corpus: Corpus, evidence: dict[Kind, _Evidence], rows: list[_Rows], level: float
 ) -> Iterator[tuple[Cell, ...]]:
     n = len(corpus.targets)
-    kinds: list[Kind] = ["alone", *(["pooled"] if pooled else [])]  # type: ignore[list-item]
-    for kind in kinds:
-        for order in ORDERS:
-            likelihood = _likelihood(corpus, order, pooled=kind == "pooled")
-            found = likelihood.fit(level)
-            loss = (math.log(corpus.n_states) * (n - likelihood.n_tokens) - found.log_likelihood) / n
-            yield (
-                *(kind, order, "marginal_likelihood", found.estimate, found.low, found.high, loss),
-                _limit_note(found.estimate),
-            )
-    histories = [history for history in pooled if history.kind == "folds"]
-    if int(corpus.lengths.max()) - 1 > window:
-        histories.insert(0, History("window", window))
-    for history in histories:
-        losses = observed_losses_of([get("add-one", n_states=data.n_states)], data, window=window, pooled=pooled)
-        rows = [row for row in losses.rows if row.history.kind == history.kind]
-        group = LossGroup.of(losses, rows, window)
+    for kind, found in evidence.items():
+        for order, fit in found.fits.items():
+            loss = -(fit.log_likelihood + found.uniform[order]) / n
+            numbers = (fit.estimate, fit.low, fit.high, loss)
+            yield (kind, order, "marginal_likelihood", *numbers, _limit_note(fit.estimate))
+    for item in rows:
+        history, group = item.history, item.group
+        if history.kind not in ("window", "folds"):
+            continue
         counts = corpus.before(1, window=history.window, folds=history.folds)
         best = best_constant(
             counts.followed,
@@ -136,49 +181,19 @@ def _limit_note(estimate: float) -> str:
     return "" if 0 < estimate < math.inf else Note(Code.AT_A_LIMIT)
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    """Log marginal likelihoods by order, and what follows from them."""
-
-    values: dict[int, float]
-
-    def cells(self, order: int) -> tuple[float, float, float]:
-        value = self.values[order]
-        share = math.exp(value - float(logsumexp(list(self.values.values()))))
-        return value, value - self.values[1], share
-
-
-def _orders(
-    data: ObservedSequences,
-    corpus: Corpus,
-    window: int,
-    level: float,
-    pooled: Sequence[History],
-    several: bool,
-) -> Iterator[tuple[Cell, ...]]:
-    rules = {order: get(f"add-one:order={order}", n_states=data.n_states) for order in ORDERS}
-    losses = observed_losses_of(list(rules.values()), data, window=window, pooled=pooled)
-    incomplete = {order: len(corpus.targets) - (corpus.places >= max(order, 1)).sum() for order in ORDERS}
-    nothing = (math.nan,) * 3
-    for key in dict.fromkeys((row.history.kind, *row.group) for row in losses.rows):
-        rows = [row for row in losses.rows if (row.history.kind, *row.group) == key]
-        group = LossGroup.of(losses, rows, window)
-        kind: Kind = key[0]
-        evidence: _Evidence | None = None
-        fits: dict[int, float] = {}
-        if kind in ("alone", "pooled"):
-            uniform = {order: int(count) * -math.log(data.n_states) for order, count in incomplete.items()}
-            likelihoods = {order: _likelihood(corpus, order, pooled=kind == "pooled") for order in ORDERS}
-            evidence = _Evidence({k: found.log_likelihood(1.0) + uniform[k] for k, found in likelihoods.items()})
-            best = {k: found.fit(level) for k, found in likelihoods.items()}
-            fits = {k: found.estimate for k, found in best.items()}
-            fitted = _Evidence({k: found.log_likelihood + uniform[k] for k, found in best.items()})
+def _orders(evidence: dict[Kind, _Evidence], rows: list[_Rows], level: float) -> Iterator[tuple[Cell, ...]]:
+    undefined = (math.nan,) * 3
+    for item in rows:
+        kind = item.history.kind
+        found = evidence.get(kind)
         for column, order in enumerate(ORDERS):
-            head = (kind, order, 1.0, False, *(nothing if evidence is None else evidence.cells(order)))
-            yield (*head, float(rows[column].losses.mean()), *group.compared(column, ORDERS.index(1), level))
-        for order in ORDERS if evidence is not None else ():
-            head = (kind, order, fits[order], True, *fitted.cells(order))
-            yield (*head, *(math.nan,) * 5, Note(Code.FITTED_TO_THESE))
+            loss = float(item.group.losses[:, column].mean())
+            cells = undefined if found is None else found.cells(order, fitted=False)
+            yield (kind, order, 1.0, False, *cells, loss, *item.group.compared(column, ORDERS.index(1), level))
+        for order in ORDERS if found is not None else ():
+            assert found is not None
+            cells = found.cells(order, fitted=True)
+            yield (kind, order, found.fits[order].estimate, True, *cells, *(math.nan,) * 5, Note(Code.FITTED_TO_THESE))
 
 
 def _tests(corpus: Corpus, names: list[str], matrix: Array | None) -> Iterator[tuple[Cell, ...]]:

@@ -17,6 +17,7 @@ __all__ = ["block_bootstrap", "block_length", "long_run_covariance", "newey_west
 Array = NDArray[np.float64]
 
 BOOTSTRAP_DRAWS = 4000
+_FEWEST_DRAWS, _MOST_BLOCKS = 1000, 10_000_000  # of series so long that 4,000 draws would take many seconds
 _CHUNK = 2_000_000  # block sums that are drawn at once
 
 
@@ -83,15 +84,15 @@ def block_length(count: int) -> int:
     return math.ceil(round(count ** (1.0 / 3.0), 9))
 
 
-def block_bootstrap(values: Array, *, draws: int = BOOTSTRAP_DRAWS, seed: int = 0) -> Array:
+def block_bootstrap(values: Array, *, draws: int | None = None, seed: int = 0) -> Array:
     """Return draws of the error of the means of N series, by the moving-block bootstrap (Künsch 1989).
 
     Parameters
     ----------
     values : ndarray of float64, shape (n, N)
         Finite. All series are resampled together.
-    draws : int
-        B.
+    draws : int, optional
+        B; by default 4,000, and down to 1,000 for series of more than about 100,000 values.
     seed : int
         The same seed gives the same blocks.
 
@@ -115,6 +116,9 @@ def block_bootstrap(values: Array, *, draws: int = BOOTSTRAP_DRAWS, seed: int = 
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or len(array) < 2 or not np.isfinite(array).all():
         raise InputError(f"a series needs two finite values or more, in an array (n, N), not {array.shape}")
+    n_blocks = -(-len(array) // block_length(len(array)))
+    if draws is None:
+        draws = min(BOOTSTRAP_DRAWS, max(_FEWEST_DRAWS, _MOST_BLOCKS // n_blocks))
     draws = positive_int(draws, "draws")
     seed = positive_int(seed, "seed", at_least=0)
     count, size = array.shape
@@ -123,7 +127,6 @@ def block_bootstrap(values: Array, *, draws: int = BOOTSTRAP_DRAWS, seed: int = 
     sums = np.concatenate([np.zeros((1, size)), np.cumsum(deviations, axis=0)])
     means = (sums[length:] - sums[:-length]) / length  # of every block
     means -= means.mean(axis=0)
-    n_blocks = -(-count // length)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     at_once = max(1, _CHUNK // (n_blocks * size))
     parts = []
