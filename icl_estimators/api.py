@@ -20,6 +20,8 @@ from icl_estimators.estimators import Estimator, tolerance_lines
 from icl_estimators.experiments.assembly import Paths, assemble
 from icl_estimators.experiments.compare import run_study
 from icl_estimators.experiments.identification import identification_study
+from icl_estimators.experiments.observed import unchecked_line
+from icl_estimators.experiments.observed_study import ObservedStudy
 from icl_estimators.experiments.predictions import Given, drawn_sequences, given_sequences, prediction_columns
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
@@ -47,6 +49,7 @@ __all__ = [
     "Identification",
     "Smoothing",
     "compare",
+    "compare_observed",
     "effective_smoothing",
     "identify_estimator",
     "predictions",
@@ -226,6 +229,99 @@ def compare(
     refuse_in_worker(jobs)
     study = Study.build(estimators, warn=_warn_caller, **options)
     return Comparison.of(run_study(study, jobs=jobs, progress=progress))
+
+
+def compare_observed(
+    data: ObservedSequences,
+    estimators: Iterable[str | Estimator] | str | None = None,
+    *,
+    pool: bool = False,
+    folds: int | None = None,
+    matrix: ArrayLike | None = None,
+    reference: str = "add-one",
+    length: int = 100,
+    level: float = 0.95,
+    states: int | None = None,
+    concentration: float | None = None,
+    checkpoints: Paths = (),
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare estimators on observed sequences by prequential log loss, as ``evaluate --sequences`` does.
+
+    Parameters
+    ----------
+    data : ObservedSequences
+        As :func:`icl_estimators.observed` returns them.
+    estimators : iterable of str or Estimator, or str, optional
+        As for :func:`compare`.
+    pool : bool
+        Also score the rules that need only counts with counts that carry over: from all earlier sequences, and from
+        the sequences of other folds.
+    folds : int, optional
+        With `pool`: folds of the cross-validation, by default 10, or one for each sequence if there are fewer.
+    matrix : array-like of float, shape (K, K), optional
+        A transition matrix to test, in the order of ``data.labels``.
+    reference : str
+        Spec or name of the estimator that the others are compared with; added if it is not among them.
+    length : int
+        W, the last tokens that a transformer reads; every other rule also has a row for them.
+    level : float
+        Of intervals.
+    states : int, optional
+        K, if it is to be checked against the data.
+    concentration : float, optional
+        α of the prior that `bayes` is to have.
+    checkpoints, device
+        As for :func:`compare`.
+    progress : callable, optional
+        Called with (what, done, total) after each row of losses.
+
+    Returns
+    -------
+    Comparison
+        With the tables `risk`, `differences`, `pairs`, `transitions`, `concentration`, `orders` and
+        `likelihood_ratio`.
+
+    Raises
+    ------
+    InputError
+        If an option does not fit the data, or an estimator is unknown.
+    ContractError
+        If an estimator fails or breaks the contract.
+
+    Warns
+    -----
+    UserWarning
+        If an estimator is left out, or has no row for a history that it cannot read.
+
+    Examples
+    --------
+    >>> import icl_estimators as icl
+    >>> found = compare_observed(icl.sources.elnino(), "add-one,unigram")
+    >>> found.risk.set_index("estimator").estimate.round(4)["add-one"].item()
+    0.6608
+    """
+    given: dict[str, Any] = {
+        name: value
+        for name, value in (("folds", folds), ("matrix", matrix), ("states", states), ("concentration", concentration))
+        if value is not None
+    }
+    study = ObservedStudy.build(
+        data,
+        estimators,
+        warn=_warn_caller,
+        pool=pool,
+        reference=reference,
+        length=length,
+        level=level,
+        checkpoints=checkpoints,
+        device=device,
+        **given,
+    )
+    for line in (*unchecked_line(study.estimators, data, study.length), *study.left_out):
+        _warn_caller(line)
+    return Comparison.of(study.run(progress))
 
 
 @_shows(ChainOptions)
