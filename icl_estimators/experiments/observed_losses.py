@@ -25,7 +25,7 @@ from icl_estimators.experiments.prediction import ask
 from icl_estimators.row_names import of_folds, of_pooled, of_window
 from icl_estimators.sources.observed.corpus import Corpus
 
-__all__ = ["ALONE", "History", "Kind", "corpus_losses", "observed_losses"]
+__all__ = ["ALONE", "History", "Kind", "corpus_losses", "observed_losses", "predict_named"]
 
 Array = NDArray[np.float64]
 Kind = Literal["alone", "window", "pooled", "folds"]
@@ -153,7 +153,7 @@ def _asked(
         alike = np.flatnonzero(room == length)
         for chosen in _batches(alike, length * estimator.n_states):
             positions = corpus.starts[chosen][:, None] + np.arange(length)  # (N, T)
-            predictions = _predict(estimator, corpus.tokens[positions], [called(n) for n in chosen.tolist()])
+            predictions = predict_named(estimator, corpus.tokens[positions], [called(n) for n in chosen.tolist()])
             targets = positions + 1
             yield targets.ravel(), log_loss(predictions, corpus.tokens[targets]).ravel()
     if window is None:
@@ -166,7 +166,7 @@ def _asked(
             f"{called(number)}, the window that ends at position {place}"
             for number, place in zip(whose[chosen].tolist(), places[chosen].tolist(), strict=True)
         ]
-        predictions = _predict(estimator, corpus.tokens[targets[:, None] + np.arange(-window, 0)], names)
+        predictions = predict_named(estimator, corpus.tokens[targets[:, None] + np.arange(-window, 0)], names)
         yield targets, log_loss(predictions[:, -1], corpus.tokens[targets])
 
 
@@ -176,7 +176,21 @@ def _batches(items: NDArray[np.int64], cells: int) -> Iterator[NDArray[np.int64]
         yield items[first : first + size]
 
 
-def _predict(estimator: Estimator, tokens: NDArray[np.int64], names: list[str]) -> Array:
+def predict_named(estimator: Estimator, tokens: NDArray[np.int64], names: list[str]) -> Array:
+    """Return checked predictions of sequences of one length, which messages call by their names.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    tokens : ndarray of int64, shape (N, T)
+    names : list of str
+        N names.
+
+    Raises
+    ------
+    ContractError
+        If the estimator fails, or its predictions break the contract.
+    """
     place: Callable[[int], str] = names.__getitem__
 
     def where(given: NDArray[np.int64]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from icl_estimators.engine.tables import Cell, Table
-from icl_estimators.experiments.study import Study
 from icl_estimators.inference import RatioMoments, ratio_intervals
 from icl_estimators.inference.trees import merged
 from icl_estimators.notes import Code, Note, join
@@ -35,8 +35,32 @@ def few_chains(moments: Mapping[str, SmoothingMoments]) -> dict[str, list[int]]:
     return few
 
 
+class Pooled(Protocol):
+    """What a table of pseudo-counts says of its study."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of everything that has rows, the mean over training runs of a recipe after its runs."""
+        ...
+
+    @property
+    def recipes(self) -> dict[str, tuple[str, ...]]:
+        """The names of the training runs by recipe."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """T, the longest prefix."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Of intervals."""
+        ...
+
+
 def smoothing_table(
-    study: Study,
+    study: Pooled,
     moments: Mapping[str, SmoothingMoments],
     families: Mapping[str, Sequence[FamilyFit]] | None = None,
     *,

@@ -74,6 +74,24 @@ class CountStatistics:
         """Everything side by side, shape (R, C + V + 1)."""
         return np.concatenate([self.mass, self.prefixes, self.negative_entropy[:, None]], axis=1)
 
+    def plus(self, other: CountStatistics) -> CountStatistics:
+        """Return the sums over the prefixes of both, of the same group and the same R chains.
+
+        Raises
+        ------
+        InputError
+            If they are of different groups.
+        """
+        if other.mass.shape != self.mass.shape or not np.array_equal(other.visits, self.visits):
+            raise InputError("statistics of different groups of prefixes cannot be added")
+        return CountStatistics(
+            self.mass + other.mass,
+            self.prefixes + other.prefixes,
+            self.negative_entropy + other.negative_entropy,
+            self.visits,
+            self.n_states,
+        )
+
     @staticmethod
     def average(runs: Sequence[CountStatistics]) -> CountStatistics:
         """Average over training runs on the same sequences: the statistics of their pooled objective, over J.
@@ -340,7 +358,9 @@ def count_statistics(
     return PrefixGroups(counts, by, values).statistics(Predictions.of(predictions))
 
 
-def unseen_sums(predictions: Predictions, counts: NDArray[np.int32]) -> tuple[Array, Array]:
+def unseen_sums(
+    predictions: Predictions, counts: NDArray[np.int32], counted: NDArray[np.bool_] | None = None
+) -> tuple[Array, Array]:
     """Sum KL(p̂ ‖ uniform) over prefixes with n_v = 0, which say nothing about α.
 
     Parameters
@@ -348,6 +368,8 @@ def unseen_sums(predictions: Predictions, counts: NDArray[np.int32]) -> tuple[Ar
     predictions : Predictions
     counts : ndarray of int, shape (R, S, T, K)
         n_vw.
+    counted : ndarray of bool, shape (R, S, T), optional
+        Which prefixes count; by default all.
 
     Returns
     -------
@@ -361,6 +383,8 @@ def unseen_sums(predictions: Predictions, counts: NDArray[np.int32]) -> tuple[Ar
     [[0.0, 0.0], [1.0, 1.0]]
     """
     unseen = counts.sum(axis=-1) == 0
+    if counted is not None:
+        unseen = unseen & counted
     kl = predictions.negative_entropy + np.log(counts.shape[-1])
     kl = np.where(kl > 8 * np.finfo(np.float64).eps, kl, 0.0)  # rounding, on either side of 0, where p̂ is uniform
     return np.where(unseen, kl, 0.0).sum(axis=(1, 2)), unseen.sum(axis=(1, 2), dtype=np.float64)

@@ -60,6 +60,17 @@ class SmoothingSums:
             },
         )
 
+    def plus(self, other: SmoothingSums) -> SmoothingSums:
+        """Return the sums over the prefixes of both, of the same R chains."""
+        return SmoothingSums(
+            {key: found.plus(other.statistics[key]) for key, found in self.statistics.items()},
+            (self.unseen[0] + other.unseen[0], self.unseen[1] + other.unseen[1]),
+            {
+                visits: (total + other.panels[visits][0], number + other.panels[visits][1])
+                for visits, (total, number) in self.panels.items()
+            },
+        )
+
     def moments(self, units: Sequence[slice], n_first: int) -> list[SmoothingMoments]:
         """Return the moments over each unit of chains.
 
@@ -97,6 +108,9 @@ class SmoothingPrefixes:
     every_up_to : int
         Lengths and visits up to which each has a group of its own
         (:func:`icl_estimators.inference.fitted_values`).
+    counted : ndarray of bool, shape (R, S, T), optional
+        Which prefixes count among those with n_v = 0; by default all. Elsewhere counts must be 0, so that they are in
+        no group.
     """
 
     def __init__(
@@ -106,7 +120,9 @@ class SmoothingPrefixes:
         panels: Sequence[int] = (),
         *,
         every_up_to: int = 100,
+        counted: NDArray[np.bool_] | None = None,
     ) -> None:
+        self._counted = counted
         length = counts.shape[2]
         self._counts, self._panels = counts, panels
         self._groups = {
@@ -122,7 +138,7 @@ class SmoothingPrefixes:
                 for by, groups in self._groups.items()
                 for value, found in groups.statistics(normalised).items()
             },
-            unseen_sums(normalised, self._counts),
+            unseen_sums(normalised, self._counts, self._counted),
             {visits: prediction_sums(normalised, self._counts, visits) for visits in self._panels},
         )
 
