@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from icl_estimators.divergences import log_loss
 from icl_estimators.estimators import get
 from icl_estimators.sources import ObservedSequences, read_sequences
-from icl_estimators.sources.observed.reading import find_separator, split_labels
+from icl_estimators.sources.observed.labels import find_separator, split_labels
 from icl_estimators.validation import InputError
 
 
