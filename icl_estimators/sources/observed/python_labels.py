@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def is_no_value(value: object) -> bool:
     """
     import pandas as pd
 
-    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))
+    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(cast(Any, value))))
 
 
 def text_of(value: object, place: str) -> str:
