@@ -75,8 +75,8 @@ def data_parent() -> Parser:
         "--missing",
         type=_labels,
         metavar="NA,…",
-        help="values of --sequences that are missing; an empty item is an empty cell, as in --missing NA, or --missing= "
-        "(default: none; NA is a state like any other)",
+        help="values of --sequences that are missing; an empty item is an empty cell, as in --missing NA, or "
+        "--missing= (default: none; NA is a state like any other)",
     )
     group.add_argument(
         "--missing-action",
@@ -87,7 +87,8 @@ def data_parent() -> Parser:
         "--states-order",
         type=_labels,
         metavar="A,B,C",
-        help="all states of --sequences in their order, also those that do not occur (default: those that occur, sorted)",
+        help="all states of --sequences in their order, also those that do not occur (default: those "
+        "that occur, sorted)",
     )
     return parent
 
