@@ -57,7 +57,7 @@ def encoded_data(data: Any, name: str, columns: Mapping[str, Hashable], *, chara
         whole = _array_or_list(data, name)
         parts = _parts(whole, name, characters)
     for k, part in enumerate(parts):
-        if np.ndim(part) != 1 and not isinstance(part, list):
+        if not isinstance(part, list) and np.ndim(part) != 1:
             raise InputError(f"{name}, sequence {k} has {np.ndim(part)} dimensions: give one label for each token")
         if len(part) == 0:
             raise InputError(f"{name}, sequence {k} is empty: give it a label, or leave it out")
@@ -85,7 +85,7 @@ def _array_or_list(data: Any, name: str) -> Any:
     if isinstance(data, (pd.Index, pd.api.extensions.ExtensionArray)):
         return pd.Series(data)
     if isinstance(data, np.ma.MaskedArray):
-        return np.ma.filled(data.astype(object), None)
+        return np.where(np.ma.getmaskarray(data), None, np.ma.getdata(data).astype(object))
     if isinstance(data, (bytes, bytearray, set, frozenset)) or not isinstance(data, Iterable):
         raise InputError(
             f"{name} is a {type(data).__name__}: give a path, a list of labels or of sequences, an array, a Series or "
@@ -187,13 +187,16 @@ def _ranks(values: pd.Series, column: Hashable, where: Callable[[int], str]) -> 
     """Return each row's place in the order of a column: by text or number for text, else as its values compare."""
     import pandas as pd
 
+    kind = pd.api.types.infer_dtype(values, skipna=True)
     if isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
         ranks = values.cat.codes.to_numpy()
-    elif pd.api.types.infer_dtype(values, skipna=True) == "string":
+    elif kind == "string":
         codes, met = pd.factorize(values)
         ranks = np.append(ranks_of_text(list(met))[0], -1)[codes]
     else:
         try:
+            if kind.startswith("mixed"):
+                raise TypeError
             ranks = pd.factorize(values, sort=True)[0]
         except TypeError:
             raise InputError(f"the values of {column!r} cannot be ordered: give numbers, dates or text") from None

@@ -85,6 +85,12 @@ def numbered(values: Any, where: Callable[[int], str]) -> tuple[NDArray[np.int64
 
     categories = values.dtype.categories if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype) else None
     if isinstance(values, list):
+        kinds = set(map(type, values))
+        if not kinds.isdisjoint({bool, np.bool_}) and any(issubclass(kind, numbers.Number) for kind in kinds - {bool}):
+            first_truth = next(k for k, value in enumerate(values) if isinstance(value, (bool, np.bool_)))
+            raise InputError(
+                f"{where(first_truth)} has true or false beside numbers (True equals 1): give labels as text"
+            )
         values = pd.Series(values, dtype=object).to_numpy()
     try:
         codes, met = pd.factorize(values)

@@ -33,7 +33,7 @@ def test_cells_may_be_quoted_as_in_csv() -> None:
     assert cells_of("'a', b", ",", "here") == ["'a'", "b"]
     assert outside_quotes('"a;b",c;"d"') == '"",c;""'
     for text in ('"a', 'b,"a"c'):
-        with pytest.raises(InputError, match="here: .*: close each quote"):
+        with pytest.raises(InputError, match=r"here: .*: close each quote"):
             cells_of(text, ",", "here")
 
 

@@ -38,8 +38,8 @@ def test_datasets_go_by_name() -> None:
 def test_what_was_read_is_said_in_one_line() -> None:
     lines = ObservedSequences("x.txt", ("a", "b"), (np.array([0, 1]), np.array([1]), np.array([0] * 1200)), "by commas")
     assert lines.described() == (
-        "read x.txt: 2 states (a, b), 3 sequences of 1 to 1,200 tokens, 1,200 predictions (1 of one token has nothing to "
-        "predict); by commas"
+        "read x.txt: 2 states (a, b), 3 sequences of 1 to 1,200 tokens, 1,200 predictions (1 of one token has nothing "
+        "to predict); by commas"
     )
     assert lines.record == {
         "name": "x.txt",
