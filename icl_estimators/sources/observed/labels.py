@@ -32,6 +32,7 @@ HARD = tuple(mark for mark in SEPARATORS if mark != " ")
 
 _R_INDEX = re.compile(r"\[\d+\]")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
+_LONGEST = 40  # characters of a label in a list
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -205,4 +206,5 @@ def few(labels: Sequence[str], n_shown: int = 3) -> str:
     >>> few(["a", "b", "c", "d"])
     'a, b, c, …'
     """
-    return ", ".join(labels[:n_shown]) + (", …" if len(labels) > n_shown else "")
+    shown = (" ".join(label[:_LONGEST].split()) for label in labels[:n_shown])  # a message is one line
+    return ", ".join(shown) + (", …" if len(labels) > n_shown else "")

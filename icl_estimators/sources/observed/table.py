@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from icl_estimators.sources.observed.columns import column_number
 from icl_estimators.sources.observed.encoded import Codes, Encoded
 from icl_estimators.sources.observed.grouping import in_sequences, ranks_of_text
-from icl_estimators.sources.observed.labels import HARD, SEPARATORS, find_separator, is_number, outside_quotes
+from icl_estimators.sources.observed.labels import HARD, SEPARATORS, few, find_separator, is_number, outside_quotes
 from icl_estimators.sources.observed.raw_text import RawText
 from icl_estimators.sources.observed.reading_options import ReadingOptions
 from icl_estimators.validation import InputError
@@ -189,6 +189,6 @@ def _refuse_header(
     titled = not numbers[0] and all(numbers[1:]) and alone["state_column"]
     if unlike or titled:
         raise InputError(
-            f"{text.place}, line {number} looks like a header ({', '.join(firsts.values())} occur nowhere else in "
+            f"{text.place}, line {number} looks like a header ({few(list(firsts.values()))} occur nowhere else in "
             f"their columns): give {options.with_header} if it is one, {options.without_header} if it is a row"
         )

@@ -137,7 +137,8 @@ def test_a_damaged_file_is_read_or_refused(valid: tuple[bytes, dict[str, object]
     try:
         data = read(bytes(content), **options)
     except InputError as error:
-        assert "\n" not in str(error)
+        if len(str(error).splitlines()) > 1:
+            raise
         return
     assert data.n_predictions >= 1
     assert all(0 <= k < len(data.labels) for tokens in data.sequences for k in tokens.tolist())
