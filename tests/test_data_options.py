@@ -61,8 +61,8 @@ def test_standard_input_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
     data = read("--sequences", "-", "--missing", "NA")
     assert data is not None
     assert data.described() == (
-        "read standard input: 3 states (a, b, c), 1 sequence, divided by 1 missing value into 2 pieces of 3 to 4 tokens, "
-        "5 predictions; labels separated by white space"
+        "read standard input: 3 states (a, b, c), 1 sequence, divided by 1 missing value into 2 pieces of 3 to 4 "
+        "tokens, 5 predictions; labels separated by white space"
     )
     typed(monkeypatch, b"")
     with pytest.raises(InputError, match="standard input is empty"):
