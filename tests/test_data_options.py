@@ -112,9 +112,7 @@ def test_evaluate_reads_standard_input(
     flags = ["--state-column", "state", "--id-column", "id", "--missing", "NA", "--estimators", "add-one"]
     assert main(["--sequences", "-", *flags, "--no-report", "--out", str(tmp_path)]) == 0
     warned, said = capsys.readouterr().err.splitlines()
-    assert (
-        warned == "labels that differ only by case or white space are different: 'X' and 'x'" or "'x' and 'X'" in warned
-    )
+    assert warned == "labels that differ only by case or white space are different: 'x' and 'X'"
     assert said.startswith(
         "read standard input: 2 states (X, x), 2 sequences, divided by 1 missing value into 3 pieces"
     )
@@ -132,7 +130,7 @@ def test_evaluate_reads_standard_input(
         (b"a b\n\x00\x01", [], "line 2 has the control character '\\x00'"),
         (b"a b\n\xff\xfe", [], "line 2 is not UTF-8 text"),
         (TABLE.encode(), ["--state-column", "weather"], "x.csv has no column 'weather': its columns are id, t, state"),
-        (TABLE.encode(), [], "looks like the header of a table (id, t, state, … occur nowhere else): give --header"),
+        (TABLE.encode(), [], "looks like the header of a table (id, t, state occur nowhere else): give --header"),
         (b"a a\nb c\n", ["--states-order", "a,b"], "line 2 has 'c', which --states-order lacks"),
         (b"a b\na NA\n", ["--missing", "NA", "--missing-action", "error"], "line 2 has a missing value"),
         (" ".join(f"s{k}" for k in range(1001)).encode(), [], "has 1,001 different labels"),

@@ -135,7 +135,7 @@ def _from_file(
     if isinstance(path, str) and path != STANDARD_INPUT and not os.path.exists(path):
         hint = f"list({path!r})" if len(path) <= 20 and path.isprintable() else "list(text)"
         raise InputError(
-            f"no such file: {path[:200]} (text is a path; for a sequence of characters give {hint}, or [text] with "
+            f"no such file: {path[:60]!r} (text is a path; for a sequence of characters give {hint}, or [text] with "
             "characters=True)"
         )
     keywords: ReadingKeywords = {field.name: getattr(options, field.name) for field in fields(options)}  # type: ignore[assignment]

@@ -52,10 +52,16 @@ def encoded_data(data: Any, name: str, columns: Mapping[str, Hashable], *, chara
         ids = tuple(text_of(key, "the names of sequences") for key in data)
         if len(set(ids)) < len(ids):
             raise InputError(f"{name}: two names of sequences are the same text: give each a name of its own")
-        parts = [_array_or_list(value, name) for value in data.values()]
+        text = next((key for key, value in data.items() if isinstance(value, str)), None)
+        if text is not None and not characters:
+            raise InputError(
+                f"{name}, sequence {text!r} is text: if each character is a label, write list(text), or give "
+                "characters=True"
+            )
+        parts = _texts(data.values(), name) if characters else [_array_or_list(x, name) for x in data.values()]
     else:
         whole = _array_or_list(data, name)
-        parts = _parts(whole, name, characters)
+        parts = _texts(whole, name) if characters else _parts(whole, name)
     for k, part in enumerate(parts):
         if not isinstance(part, list) and np.ndim(part) != 1:
             raise InputError(f"{name}, sequence {k} has {np.ndim(part)} dimensions: give one label for each token")
@@ -94,7 +100,16 @@ def _array_or_list(data: Any, name: str) -> Any:
     return np.asarray(data) if hasattr(data, "__array__") else list(data)
 
 
-def _parts(whole: Any, name: str, characters: bool) -> list[Any]:
+def _texts(texts: Iterable[Any], name: str) -> list[Any]:
+    """Return the characters of each text."""
+    items = list(texts)
+    odd = next((k for k, item in enumerate(items) if not isinstance(item, str)), None)
+    if odd is not None:
+        raise InputError(f"{name}, sequence {odd} is no text, and with characters=True each sequence is: give text")
+    return [list(item) for item in items]
+
+
+def _parts(whole: Any, name: str) -> list[Any]:
     """Return the sequences of data that may be one or several."""
     if isinstance(whole, np.ndarray) and whole.ndim != 1:
         if whole.ndim != 2:
@@ -105,11 +120,6 @@ def _parts(whole: Any, name: str, characters: bool) -> list[Any]:
     if not isinstance(whole, list) and whole.dtype != object:
         return [whole]
     items = list(whole)
-    if characters:
-        odd = next((k for k, item in enumerate(items) if not isinstance(item, str)), None)
-        if odd is not None:
-            raise InputError(f"{name}, sequence {odd} is no text, and with characters=True each sequence is: give text")
-        return [list(item) for item in items]
     nested = [_is_sequence(item) for item in items]
     if all(nested) and nested:
         return [_array_or_list(item, name) for item in items]

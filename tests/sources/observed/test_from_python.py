@@ -67,6 +67,8 @@ def test_a_mapping_has_names() -> None:
 def test_characters_of_texts() -> None:
     assert in_words(icl.observed(["ABA", "BB"], characters=True)) == [["A", "B", "A"], ["B", "B"]]
     assert in_words(icl.observed(["ABA", "BB"])) == [["ABA", "BB"]]
+    assert in_words(icl.observed(np.array(["ABA", "BB"]), characters=True)) == [["A", "B", "A"], ["B", "B"]]
+    assert in_words(icl.observed({"p": "AB"}, characters=True)) == [["A", "B"]]
     with pytest.raises(InputError, match="data, sequence 1 is no text, and with characters=True each sequence is"):
         icl.observed(["ABA", 3], characters=True)
 
@@ -131,7 +133,11 @@ def test_a_frame_has_an_observation_a_row() -> None:
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        ("ABAB", {}, r"no such file: ABAB \(text is a path; .* list\('ABAB'\), or \[text\] with characters=True\)"),
+        ("ABAB", {}, r"no such file: 'ABAB' \(text is a path; .* list\('ABAB'\), or \[text\] with characters=True\)"),
+        ("A B\nA B", {}, r"no such file: 'A B\\nA B' .* give list\(text\)"),
+        ({"p": "ABAB"}, {}, r"sequence 'p' is text: .* list\(text\), or give characters=True"),
+        ({"p": 3}, {}, "data is a int"),
+        (np.array([["AB"]]), {"characters": True}, "sequence 0 is no text, and with characters=True"),
         (b"ABAB", {}, "data is a bytes: give a path, a list"),
         ({"a", "b"}, {}, "data is a set: give"),
         (3, {}, "data is a int: give"),
