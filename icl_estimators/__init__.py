@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from icl_estimators.estimators.model import from_torch
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
     from icl_estimators.sources import ChainLaw, sample_chains
+    from icl_estimators.sources.observed.from_python import observed
     from icl_estimators.validation import InputError
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ __all__ = [
     "from_torch",
     "get",
     "identify_estimator",
+    "observed",
     "predictions",
     "read_results",
     "sample_chains",
@@ -68,6 +70,7 @@ _HOMES = {
     "from_torch": "icl_estimators.estimators.model",
     "get": "icl_estimators.estimators",
     "identify_estimator": "icl_estimators.api",
+    "observed": "icl_estimators.sources.observed.from_python",
     "predictions": "icl_estimators.api",
     "read_results": "icl_estimators.api",
     "sample_chains": "icl_estimators.sources",

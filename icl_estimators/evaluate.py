@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icl_estimators.data_options import DATA_FLAGS, data_files, data_parent, has_data, read_data, refuse_data_flags
 from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
     Interrupted,
@@ -32,15 +33,15 @@ from icl_estimators.progress import progress_reports
 
 if TYPE_CHECKING:
     from icl_estimators.engine.result import StudyResult
+    from icl_estimators.sources import ObservedSequences
 
 __all__ = ["main"]
 
 # Flags that apply to observed data. Any other flag is about chains, blocks or processes.
-_OF_OBSERVED = frozenset(
-    {"estimators", "checkpoints", "reference", "level", "length", "states", "concentration", "device", "sequences"}
-    | {"pool", "folds", "matrix"}
-    | {"delimiter", "characters", "dataset", "out", "force", "report", "no_report", "quiet"}
-)
+_OF_OBSERVED = DATA_FLAGS | {
+    *("estimators", "checkpoints", "reference", "level", "length", "states", "concentration", "device"),
+    *("pool", "folds", "matrix", "out", "force", "report", "no_report", "quiet"),
+}
 
 
 def _parser() -> Parser:
@@ -49,7 +50,7 @@ def _parser() -> Parser:
         description="Compare next-token estimators on freshly sampled Markov chains or, with --dataset or --sequences, "
         "on observed\nsequences: KL, regret, total variation, squared error and log loss, with intervals and paired "
         "differences.",
-        parents=[estimator_parent(), sampling_parent(), decomposition_parent()],
+        parents=[estimator_parent(), sampling_parent(), decomposition_parent(), data_parent()],
     )
     parser.add_argument(
         "--reference",
@@ -75,25 +76,7 @@ def _parser() -> Parser:
     workers.add_argument(
         "--dask", metavar="ADDRESS", help="use the workers of a dask scheduler, as in tcp://10.0.0.1:8786"
     )
-    data = parser.add_mutually_exclusive_group()
-    data.add_argument(
-        "--sequences",
-        metavar="FILE",
-        help="analyse observed sequences instead of chains: a text file, one sequence per line",
-    )
-    data.add_argument("--dataset", metavar="NAME", help="analyse an observed series that comes with a library: elnino")
-    labels = parser.add_mutually_exclusive_group()
-    labels.add_argument(
-        "--delimiter",
-        type=_delimiter,
-        metavar="CHAR",
-        help="the character between the labels of --sequences, or the word tab or space (default: commas, semicolons, "
-        "tabs or white space, whichever the file uses)",
-    )
-    labels.add_argument(
-        "--characters", action="store_true", help="each character of --sequences is a state, as in ABACABA"
-    )
-    pooling = parser.add_argument_group("observed sequences")
+    pooling = parser.add_argument_group("statistics of your own sequences")
     pooling.add_argument(
         "--pool",
         action="store_true",
@@ -125,10 +108,6 @@ def _parser() -> Parser:
     return parser
 
 
-def _delimiter(text: str) -> str:
-    return {"tab": "\t", r"\t": "\t", "space": " "}.get(text, text)
-
-
 @command
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a comparison and write its folder; return the exit status."""
@@ -139,14 +118,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(arguments: list[str], held: ExitStack) -> int:
     options = _parser().parse_args(arguments)
-    observed = options.sequences is not None or options.dataset is not None
     _refuse_what_does_not_apply(options)
     if options.report:
         from icl_estimators.reporting.convert import require_packages
 
         require_packages(options.report)  # before the work, not after it
     began = time.perf_counter()
-    result, inputs = _observed(options, held) if observed else _simulated(options, held)
+    data = read_data(options)
+    result, inputs = _simulated(options, held) if data is None else _observed(options, data, held)
     if result is None:
         if not options.quiet:
             print(f"{options.out} already holds this study, finished: there is nothing left to do")
@@ -156,7 +135,7 @@ def _main(arguments: list[str], held: ExitStack) -> int:
 
     result.run.update(provenance("icl_estimators.evaluate", arguments, inputs))
     result.run["device"] = options.device
-    result.run["jobs"] = 1 if observed else options.jobs
+    result.run["jobs"] = options.jobs if data is None else 1
     result.run["threads"] = 1  # in each of them
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
     paths = result.save(options.out, force=options.force)
@@ -176,12 +155,11 @@ def _main(arguments: list[str], held: ExitStack) -> int:
 
 
 def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
-    if options.sequences is not None or options.dataset is not None:
+    if has_data(options):
         refuse_flags(options, options.given.keys() - _OF_OBSERVED, "observed sequences")
     else:
         refuse_flags(options, ["pool", "folds", "matrix"], "simulated chains")
-    if options.sequences is None:
-        refuse_flags(options, ["delimiter", "characters"], "anything but --sequences")
+    refuse_data_flags(options)
     if options.decomposition_chains == 0:
         refuse_flags(options, ["decomposition_sequences"], "--decomposition-chains 0")
 
@@ -217,20 +195,14 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResul
     return result, list(weight_files(study.estimators).values())
 
 
-def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult, list[Path]]:
+def _observed(options: argparse.Namespace, data: ObservedSequences, held: ExitStack) -> tuple[StudyResult, list[Path]]:
     from icl_estimators.engine.folder import check_folder
     from icl_estimators.estimators.identity import study_identity
     from icl_estimators.experiments.assembly import weight_files
     from icl_estimators.experiments.observed import unchecked_line
     from icl_estimators.experiments.observed_study import ObservedOptions, ObservedStudy
-    from icl_estimators.sources import read_sequences
     from icl_estimators.sources.observed.matrix import read_matrix
-    from icl_estimators.sources.observed.sequences import dataset
 
-    if options.sequences is not None:
-        data = read_sequences(options.sequences, delimiter=options.delimiter, characters=options.characters)
-    else:
-        data = dataset(options.dataset)
     flags = flags_of(options, ObservedOptions)
     if options.matrix is not None:
         flags["matrix"] = read_matrix(options.matrix, data.labels)
@@ -242,10 +214,9 @@ def _observed(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult
         warn(line)
     if not options.quiet:
         warn(data.described())
-    inputs = [Path(options.sequences)] if options.sequences and Path(options.sequences).is_file() else []  # or a pipe
     with progress_reports(quiet=options.quiet, unit="row") as (progress, _):
         result = study.run(progress)
-    return result, [*inputs, *weight_files(study.estimators).values()]
+    return result, [*data_files(options), *weight_files(study.estimators).values()]
 
 
 if __name__ == "__main__":

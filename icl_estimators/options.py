@@ -109,7 +109,9 @@ class Parser(argparse.ArgumentParser):
         flags: dict[str, str] = {}
         for action in self._actions:
             if action.option_strings and action.default is not argparse.SUPPRESS:
-                flags.setdefault(action.dest, max(action.option_strings, key=len))
+                both = isinstance(action, argparse.BooleanOptionalAction)  # --flag and --no-flag
+                names = action.option_strings[:1] if both else action.option_strings
+                flags.setdefault(action.dest, max(names, key=len))
                 if not hasattr(namespace, action.dest):  # None: a repeated option starts its list from it
                     setattr(namespace, action.dest, None)
         parsed: Any = super().parse_args(args, namespace)

@@ -85,7 +85,7 @@ def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple
 
 
 def _labels(text: str, place: str) -> list[str]:
-    from icl_estimators.sources.observed.reading import find_separator, split_labels
+    from icl_estimators.sources.observed.labels import find_separator, split_labels
 
     text = text.strip()
     separator = find_separator(text, place)

@@ -11,6 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icl_estimators.data_options import (
+    DATA_FLAGS,
+    data_files,
+    data_parent,
+    has_data,
+    read_data,
+    refuse_data_flags,
+)
 from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
     Parser,
@@ -28,8 +36,14 @@ from icl_estimators.progress import progress_reports
 
 if TYPE_CHECKING:
     from icl_estimators.api import Smoothing
+    from icl_estimators.sources import ObservedSequences
 
 __all__ = ["main"]
+
+_OF_OBSERVED = DATA_FLAGS | {
+    *("estimators", "checkpoints", "level", "length", "states", "concentration", "device"),
+    *("by", "families", "out", "force", "report", "no_report", "quiet"),
+}
 
 
 def _parser() -> Parser:
@@ -38,7 +52,7 @@ def _parser() -> Parser:
         description="Find which pseudo-count each estimator acts like, (n_vw + α)/(n_v + Kα) after the token v, with "
         "intervals: over\nall prefixes, by context length and by visits n_v; whether another family of rules describes "
         "it better; and what\neach part of a trained model's mechanism contributes.",
-        parents=[estimator_parent(), sampling_parent()],
+        parents=[estimator_parent(), sampling_parent(), data_parent()],
     )
     parser.add_argument(
         "--by",
@@ -94,8 +108,12 @@ def _main(options: argparse.Namespace, arguments: Sequence[str], held: ExitStack
         from icl_estimators.reporting.convert import require_packages
 
         require_packages(options.report)  # before the work, not after it
+    if has_data(options):
+        refuse_flags(options, options.given.keys() - _OF_OBSERVED, "observed sequences")
+    refuse_data_flags(options)
     began = time.perf_counter()
-    result, inputs = _run(options, held)
+    data = read_data(options)
+    result, inputs = _run(options, held) if data is None else _observed(options, data, held)
     from icl_estimators.reporting.build import listed, make_report, remove_report
     from icl_estimators.reporting.provenance import provenance
 
@@ -141,6 +159,34 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Smoothing, list[
     with progress_reports(quiet=options.quiet) as (progress, notice):
         result = run_smoothing(design, jobs=options.jobs, progress=progress, notice=notice)
     return Smoothing.of(result), list(weight_files(study.estimators).values())
+
+
+def _observed(options: argparse.Namespace, data: ObservedSequences, held: ExitStack) -> tuple[Smoothing, list[Path]]:
+    from icl_estimators.api import Smoothing
+    from icl_estimators.engine.folder import check_folder
+    from icl_estimators.estimators.identity import study_identity
+    from icl_estimators.experiments.assembly import weight_files
+    from icl_estimators.experiments.observed_smoothing import ObservedSmoothing, run_observed_smoothing
+    from icl_estimators.experiments.observed_study import ObservedOptions, ObservedStudy
+    from icl_estimators.files import require_writable
+    from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS
+
+    flags = flags_of(options, ObservedOptions)
+    study = ObservedStudy.build(data, options.estimators, warn=warn, dashes="--", **flags)
+    families = () if options.families == "none" else _names(options.families, FAMILIES)
+    by = _names(options.by, GROUPINGS)
+    design = ObservedSmoothing(study, by, families)  # type: ignore[arg-type]
+    if not options.quiet:
+        warn(data.described())
+        if families and design.no_families:
+            warn(f"no families: {design.no_families}")
+    record = {"options": design.record(), "identity": study_identity(study.estimators)}
+    held.enter_context(sole_writer(options.out))
+    check_folder(options.out, record, force=options.force)
+    require_writable(options.out / "figures")
+    with progress_reports(quiet=options.quiet, unit="estimator") as (progress, _):
+        result = run_observed_smoothing(design, progress=progress)
+    return Smoothing.of(result), [*data_files(options), *weight_files(study.estimators).values()]
 
 
 def _names(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:

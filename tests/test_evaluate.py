@@ -240,8 +240,8 @@ def test_what_was_read_is_said_before_the_work_and_kept(tmp_path: Path, capsys: 
     options = ["--sequences", str(tmp_path / "sun.txt"), "--estimators", "add-one", "--no-report"]
     assert main([*options, "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().err == (
-        "read sun.txt: 2 states (rain, sun), 3 sequences of 1 to 3 tokens, 4 predictions; labels separated by white "
-        "space\n"
+        "read sun.txt: 2 states (rain, sun), 3 sequences of 1 to 3 tokens, 4 predictions (1 of one token has nothing "
+        "to predict); labels separated by white space\n"
     )
     risk = pd.read_csv(tmp_path / "out" / "risk.csv").set_index("estimator")
     assert risk.estimate["add-one"] == pytest.approx(0.794513, abs=5e-7)
@@ -275,7 +275,7 @@ def test_tabs_may_be_named(tmp_path: Path) -> None:
     [
         ("ABACABA\nABBA\n", "is one word: give --characters if each character is a state, or --delimiter with what"),
         ("date,state\n2020,sun\n2021,rain\n", "line 1 looks like the header of a table (date, state occur nowhere"),
-        (">s1\nACGT\n", "line 1 starts with >, as a header of FASTA does"),
+        (">s1\nACGT\n>s1\nA\n", "line 3 has the name 's1', as line 1 has: give each record a name of its own"),
         ("", "is empty: give a text file with one sequence per line"),
     ],
 )

@@ -22,6 +22,7 @@ from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.assembly import gamma_record
 from icl_estimators.experiments.observed_losses import predict_named
 from icl_estimators.experiments.observed_study import ObservedStudy
+from icl_estimators.experiments.smoothing import checked_families
 from icl_estimators.experiments.smoothing_tables import few_chains, smoothing_table
 from icl_estimators.inference import merge_in_order
 from icl_estimators.provenance import made_with
@@ -51,11 +52,19 @@ class ObservedSmoothing:
     by : tuple of {"overall", "context-length", "visits"}
     families : tuple of str
         Compared with `add-constant` over all prefixes; empty for none.
+
+    Raises
+    ------
+    InputError
+        If a grouping or family is unknown or named twice, or no grouping is named.
     """
 
     study: ObservedStudy
     by: tuple[Grouping, ...]
     families: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "families", checked_families(self.by, self.families, self.study.data.n_states))
 
     @property
     def length(self) -> int:
@@ -98,7 +107,8 @@ class ObservedSmoothing:
 
     def record(self) -> dict[str, Any]:
         """Return everything that decides the study's numbers, as plain values: the `options` of run.json."""
-        own = {"by": list(self.by), "families": list(self.families), "interventions": False}
+        families = [] if self.no_families else list(self.families)
+        own = {"by": list(self.by), "families": families, "interventions": False, "recipes": {}, "checkpoints": []}
         return {**self.study.record(), **own}
 
 

@@ -47,6 +47,7 @@ from icl_estimators.workers import refuse_in_worker
 __all__ = [
     "SmoothingDesign",
     "SmoothingPart",
+    "checked_families",
     "family_fits",
     "run_smoothing",
     "smoothing_block",
@@ -82,20 +83,7 @@ class SmoothingDesign:
     interventions: bool = True
 
     def __post_init__(self) -> None:
-        if not self.by:
-            raise InputError(f"no grouping is given: choose from {', '.join(GROUPINGS)}")
-        for grouping in self.by:
-            if grouping not in GROUPINGS:
-                raise InputError(f"unknown grouping {grouping!r}: choose from {', '.join(GROUPINGS)}")
-        for family in self.families:
-            smoothing_family(family, self.study.n_states)
-        for named in (self.by, self.families):
-            for name in named:
-                if named.count(name) > 1:
-                    raise InputError(f"{name} is given twice: give each once")
-        if self.families and self.families[0] != "add-constant":
-            rest = (family for family in self.families if family != "add-constant")
-            object.__setattr__(self, "families", ("add-constant", *rest))
+        object.__setattr__(self, "families", checked_families(self.by, self.families, self.study.n_states))
 
     @property
     def family_chains(self) -> int:
@@ -110,6 +98,30 @@ class SmoothingDesign:
             del options[unused]
         own = {"by": list(self.by), "families": list(self.families), "interventions": self.interventions}
         return options | own
+
+
+def checked_families(by: Sequence[str], families: Sequence[str], n_states: int) -> tuple[str, ...]:
+    """Check groupings and families, and return the families with `add-constant`, which is compared with, first.
+
+    Raises
+    ------
+    InputError
+        If a grouping or family is unknown or named twice, or no grouping is named.
+    """
+    if not by:
+        raise InputError(f"no grouping is given: choose from {', '.join(GROUPINGS)}")
+    for grouping in by:
+        if grouping not in GROUPINGS:
+            raise InputError(f"unknown grouping {grouping!r}: choose from {', '.join(GROUPINGS)}")
+    for family in families:
+        smoothing_family(family, n_states)
+    for named in (by, families):
+        for name in named:
+            if list(named).count(name) > 1:
+                raise InputError(f"{name} is given twice: give each once")
+    if families and families[0] != "add-constant":
+        return ("add-constant", *(family for family in families if family != "add-constant"))
+    return tuple(families)
 
 
 def run_smoothing(

@@ -59,6 +59,11 @@ class Results:
         return "data" in self.options
 
     @property
+    def unit(self) -> str:
+        """What is independent: a chain, or an observed sequence."""
+        return "sequence" if self.observed else "chain"
+
+    @property
     def length(self) -> int:
         """T."""
         return int(self.options["length"])

@@ -278,10 +278,17 @@ def _alpha_at(alphas: pd.DataFrame, visits: int) -> float:
 
 
 def _caption(figure: Figure, options: dict[str, Any], more: str, *, title: str = "", axis: str = "") -> None:
-    chains, sequences, length = (options[name] for name in ("chains", "sequences_per_chain", "length"))
-    text = (
-        f"{title}{chains:,} fresh chains × {sequences} sequences × {length} tokens; K = {options['states']}, α of the "
-        f"prior = {options['concentration']:g}; {100 * options['level']:g} % intervals, clustered on chains{more}"
-    )
+    level = f"{100 * options['level']:g} %"
+    if "data" in options:
+        text = (
+            f"{title}{options['data']}, {options['n_predictions']:,} predictions; K = {options['states']}; {level} "
+            f"intervals, clustered on sequences{more}"
+        )
+    else:
+        chains, sequences, length = (options[name] for name in ("chains", "sequences_per_chain", "length"))
+        text = (
+            f"{title}{chains:,} fresh chains × {sequences} sequences × {length} tokens; K = {options['states']}, α of "
+            f"the prior = {options['concentration']:g}; {level} intervals, clustered on chains{more}"
+        )
     lines = [*([axis] if axis else []), *textwrap.wrap(text, 95)]
     figure.supxlabel("\n".join(lines), fontsize=8, x=0.01, ha="left")

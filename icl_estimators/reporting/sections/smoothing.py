@@ -55,7 +55,8 @@ def add_smoothing(page: Page, results: Results) -> None:
             "pseudo-counts",
             pseudo_count_figure(smoothing, run, caption=False),
             f"Effective pseudo-count against visits, both axes logarithmic. Shaded: pointwise {results.level_text} "
-            "intervals, clustered on chains. The thin line at 1 is add-one. Estimates of 0 or inf cannot be drawn.",
+            f"intervals, clustered on {results.unit}s. The thin line at 1 is add-one. Estimates of 0 or inf cannot be "
+            "drawn.",
             "Line plot on logarithmic axes of the effective pseudo-count against the number of visits to the current "
             f"token. {_alt(results)}",
         )
@@ -149,7 +150,8 @@ def _add_predictions(page: Page, results: Results) -> None:
         prediction_figure(smoothing, results.run, name, caption=False),
         f"Mean prediction of {escape(results.display(name))} for a state that followed the current token n~vw~ times "
         "in n~v~, against "
-        f"that frequency; one panel per number of visits. {results.level_text} intervals, clustered on chains.",
+        f"that frequency; one panel per number of visits. {results.level_text} intervals, clustered on "
+        f"{results.unit}s.",
         f"Small multiples of the mean predicted probability of {results.display(name)} against the frequency n_vw / "
         "n_v, with the "
         "add-one rule, the fitted add-α rule and, where it was fitted, the temperature rule.",
@@ -166,8 +168,8 @@ def _add_families(page: Page, results: Results) -> None:
     page.text(
         f"Does a richer rule describe {escape(results.display(name))} better? {{tbl:families}} compares families by "
         "what they leave "
-        "over, smallest first; where available, this is measured on chains that were not used for the fit. The other "
-        f"estimators are in {code('smoothing.csv')}."
+        f"over, smallest first; where available, this is measured on {results.unit}s that were not used for the fit. "
+        f"The other estimators are in {code('smoothing.csv')}."
     )
     page.table(
         "families",

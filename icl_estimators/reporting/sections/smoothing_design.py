@@ -14,6 +14,11 @@ def titles(results: Results) -> tuple[str, str]:
     """Return the title and the subtitle of the report."""
     options = results.options
     title = f"Which pseudo-count does it act like? {counted(len(options['estimators']), 'estimator')}"
+    if results.observed:
+        return title, (
+            f"{escape(options['data'])}: {counted(options['n_sequences'], 'sequence')}, "
+            f"{counted(options['n_predictions'], 'prediction')}, K = {options['states']} states"
+        )
     return title, (
         f"{counted(options['chains'], 'chain')} × {counted(options['sequences_per_chain'], 'sequence')} × "
         f"{counted(options['length'], 'token')}, K = {options['states']} states, α = {options['concentration']:g}, "
@@ -33,18 +38,28 @@ def add_smoothing_design(page: Page, results: Results) -> None:
         return
     options = results.options
     page.heading("Design", "design")
+    unit = results.unit
+    if results.observed:
+        drawn = (
+            f"{escape(options['data'])}, {counted(options['n_sequences'], 'sequence')}. Prefixes are the tokens of "
+            f"a sequence so far, or the last {options['length']} of them as a fresh prefix."
+        )
+    else:
+        drawn = (
+            f"{counted(options['chains'], 'fresh chain')}; {counted(options['sequences_per_chain'], 'sequence')} "
+            f"of {options['length']} tokens from each."
+        )
     page.items(
         [
-            f"**Data.** {counted(options['chains'], 'fresh chain')}; "
-            f"{counted(options['sequences_per_chain'], 'sequence')} of {options['length']} tokens from each. Every "
-            "prefix in which the current token was left before is used.",
+            f"**Data.** {drawn} Every prefix in which the current token was left before is used.",
             f"**Estimators.** {named_estimators(results)}.",
-            f"**Intervals.** {results.level_text}, clustered on chains: the chain is the independent unit. Families of "
-            "rules are compared on chains that were not used for their fit.",
+            f"**Intervals.** {results.level_text}, clustered on {unit}s: the {unit} is the independent unit. Families "
+            f"of rules are compared on {unit}s that were not used for their fit.",
         ]
     )
     if not any(pseudo_counts(results, by) for by in ("visits", "overall")):
+        number = results.run["data"]["n_units"] if results.observed else options["chains"]
         page.text(
-            f"{counted(options['chains'], 'chain')} are too few for intervals that can be trusted, so no pseudo-count "
-            f"is shown here; the estimates are in {code('smoothing.csv')}."
+            f"{counted(number, unit)} {'is' if number == 1 else 'are'} too few for intervals that can be trusted, so "
+            f"no pseudo-count is shown here; the estimates are in {code('smoothing.csv')}."
         )

@@ -17,7 +17,14 @@ _LONG_NAME = 24
 
 
 def design_line(options: dict[str, Any]) -> str:
-    """Return a line on how many chains were drawn from which law, and what ± means."""
+    """Return a line on how many chains were drawn from which law, or on the observed data, and what ± means."""
+    if "data" in options:
+        plural = "s" if options["n_sequences"] > 1 else ""
+        return (
+            f"{options['data']}: {options['n_sequences']:,} sequence{plural}, {options['n_predictions']:,} "
+            f"predictions, K = {options['states']}; at most the last {options['length']} tokens are read; ± is half "
+            f"a {100 * options['level']:g} % interval, clustered on sequences"
+        )
     return (
         f"{options['chains']:,} chains × {options['sequences_per_chain']} sequences × {options['length']} tokens; "
         f"K = {options['states']}, α = {options['concentration']:g}, {options['start']} start, seed {options['seed']}; "

@@ -30,7 +30,7 @@ def smoothing_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
             "prefixes\nand to those with n_v transitions out of v so far\n" + text
         )
     if options["families"] and overall:
-        parts.append(_families_text(rows, names, run["family_formulas"]))
+        parts.append(_families_text(rows, names, run["family_formulas"], "sequence" if "data" in options else "chain"))
     if "interventions" in tables:
         parts.append(_interventions_text(tables["interventions"], run["intervened_on"], level))
     used = gamma_text(run.get("default_gamma", {}), run.get("tuned_gamma", {}))
@@ -56,7 +56,7 @@ def pseudo_count_text(rows: list[Record]) -> str:
     return named_table(header, [[name, *(_pseudo_count(found.get((name, *key))) for key in keys)] for name in names])
 
 
-def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str]) -> str:
+def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str], unit: str) -> str:
     heldout: dict[tuple[Cell, Cell], float] = {}
     explained: dict[tuple[Cell, Cell], float] = {}
     parameters: dict[tuple[Cell, Cell], list[str]] = {}
@@ -90,7 +90,7 @@ def _families_text(rows: list[Record], names: list[str], formulas: dict[str, str
     header = ["", "left over by one α", "best family", "its parameters", "left over by it", "explained"]
     legend = "; ".join(f"{name} {formula}" for name, formula in formulas.items())
     return (
-        "\nLeft over by a rule: mean KL(estimator ‖ rule) in nats, on the half of the chains that was not used for\n"
+        f"\nLeft over by a rule: mean KL(estimator ‖ rule) in nats, on the half of the {unit}s that was not used for\n"
         "the fit; explained: 1 − KL(· ‖ rule)/KL(· ‖ uniform)\n"
         + named_table(header, body)
         + "\n"

@@ -1,11 +1,12 @@
 """Your own sequences: how they are read, and the series that come with a library."""
 
-from icl_estimators.sources.observed.reading import (
+from icl_estimators.sources.observed.labels import (
     SEPARATORS,
     find_separator,
-    read_sequences,
     split_labels,
 )
+from icl_estimators.sources.observed.reading import read_sequences
+from icl_estimators.sources.observed.reading_options import ReadingOptions
 from icl_estimators.sources.observed.sequences import (
     DATASETS,
     ObservedSequences,
@@ -15,8 +16,9 @@ from icl_estimators.sources.observed.sequences import (
 
 __all__ = [
     "DATASETS",
-    "ObservedSequences",
     "SEPARATORS",
+    "ObservedSequences",
+    "ReadingOptions",
     "dataset",
     "elnino",
     "find_separator",

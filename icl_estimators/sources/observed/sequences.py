@@ -78,6 +78,8 @@ class ObservedSequences:
             "shortest": min(lengths),
             "longest": max(lengths),
             "n_predictions": self.n_predictions,
+            "n_units": len(set(self.units.tolist())),
+            "missing": self.missing,
         }
 
     def described(self) -> str:
@@ -93,9 +95,22 @@ class ObservedSequences:
         states = f"{n_met:,} states ({names})" if n_met > 1 else f"1 state ({names}), taken for one of 2"
         shortest, longest = self.record["shortest"], self.record["longest"]
         lengths = f"{shortest:,} to {longest:,}" if shortest < longest else f"{longest:,}"
-        sequences = f"{n_sequences:,} sequence{'s' if n_sequences > 1 else ''} of {lengths} tokens"
+        n_units = len(set(self.groups)) if self.groups else n_sequences
+        sequences = _several(n_units, "sequence")
+        if self.missing:
+            gaps = "by " + _several(self.missing, "missing value")
+            sequences += f", divided {gaps} into {_several(n_sequences, 'piece')}"
+        single = sum(len(sequence) == 1 for sequence in self.sequences)
+        nothing = f" ({single:,} of one token {'have' if single > 1 else 'has'} nothing to predict)" if single else ""
         form = f"; {self.form}" if self.form else ""
-        return f"read {self.name}: {states}, {sequences}, {self.n_predictions:,} predictions{form}"
+        return (
+            f"read {self.name}: {states}, {sequences} of {lengths} tokens, {_several(self.n_predictions, 'prediction')}"
+            f"{nothing}{form}"
+        )
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 _ELNINO = (

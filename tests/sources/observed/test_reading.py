@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 
 from icl_estimators.divergences import log_loss
 from icl_estimators.estimators import get
-from icl_estimators.sources import ObservedSequences, read_sequences
-from icl_estimators.sources.observed.reading import find_separator, split_labels
+from icl_estimators.sources import ObservedSequences
+from icl_estimators.sources import read_sequences as read_quietly
 from icl_estimators.validation import InputError
+
+read_sequences = partial(read_quietly, dashes="--")  # messages name flags
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -60,6 +63,10 @@ def test_the_separator_is_the_files_not_the_lines(tmp_path: Path) -> None:
             [[3, 0, 1, 2], [3, 1, 1, 2], [3, 0, 0, 2]],
         ),
         ("(a) (b) (a)", ("(a)", "(b)"), [[0, 1, 0]]),
+        ('"sun","rain",sun\n"rain"\n', ("rain", "sun"), [[1, 0, 1], [0]]),
+        ('"a, b"; "a;b";"a, b"', ("a, b", "a;b"), [[0, 1, 0]]),
+        ('5" pipe,6" pipe,5" pipe', ('5" pipe', '6" pipe'), [[0, 1, 0]]),
+        ("NA 007 NA", ("007", "NA"), [[1, 0, 1]]),
     ],
 )
 def test_files_hold_one_sequence_a_line(tmp_path: Path, text: str, labels: tuple[str, ...], sequences: list) -> None:
@@ -97,6 +104,7 @@ def test_characters_are_states_if_it_is_said(
         ("a|b|a\nb\n", "|", [["a", "b", "a"], ["b"]]),
         ("a->b -> a", "->", [["a", "b", "a"]]),
         ("0,5;1,5;0,5", ";", [["0,5", "1,5", "0,5"]]),
+        ('"a|b"|a|"say ""a"""', "|", [["a|b", "a", 'say "a"']]),
         ("sun rain,sun,sun rain", ",", [["sun rain", "sun", "sun rain"]]),
         ("a,b a,b b", " ", [["a,b", "a,b", "b"]]),
         ("a b\tb\ta b", "\t", [["a b", "b", "a b"]]),
@@ -112,7 +120,7 @@ REFUSED = [
     ("", "is empty: give a text file with one sequence per line"),
     ("\ufeff \n\t\n", "is empty"),
     ("ABA\nCA\n", "every line of .* is one word: give --characters if each character is a state, or --delimiter with"),
-    ("sun\nrain\nsun\n", "put a series with one state per line on one line"),
+    ("sun\nrain\nsun\n", "for one state per line give --state-column 1"),
     ("A B\nA,,B\n", r"line 2 has commas, but line 1 has white space"),
     ("A,B\nA,,B\n", r"weather\.txt, line 2 has an empty label: put one label between commas"),
     ("A,B,\n", r"weather\.txt, line 1 has an empty label"),
@@ -130,15 +138,14 @@ REFUSED = [
     ("sun,rain,sun\nrain,sun rain,sun\n", "line 2: 'sun rain' contains white space, and 'sun' is a label too"),
     ("0,5;1,5;0,5", "line 1: commas and semicolons both occur"),
     # marks of other formats
-    (
-        ">seq1 a gene\nACGTACGT\n",
-        r"weather\.txt, line 1 starts with >, as a header of FASTA does: remove such lines",
-    ),
     ("A C G\n>seq2\nA C\n", r"line 2 starts with >"),
     ("A B A\n  # later\nB A\n", r"line 2 starts with #, as a comment does"),
     ("% of days\nA B A\n", r"line 1 starts with %"),
     ("// days\nA B A\n", r"line 1 starts with //"),
-    ('"sun","rain","sun"\n', 'line 1: "sun" is quoted: write labels without quotes'),
+    ('"sun" "rain" "sun"\n', 'line 1: "sun" is quoted: write labels without quotes, separated by commas'),
+    ('sun,"rain,sun\n', r'line 1: .*: close each quote, and write " within quotes as ""'),
+    ('sun,"rain"s,sun\n', "line 1: .*: close each quote"),
+    ('sun,"",sun\n', "line 1 has an empty label: .* say that it is a missing value with --missing="),
     ("'sun','rain','sun'\n", "line 1: 'sun' is quoted"),
     ("[0, 1, 0, 1]\n", r"line 1: \[0 looks like a part of a list: write labels without brackets"),
     ("A,B\n{A,B}\n", r"line 2: \{A looks like a part of a list"),
@@ -182,7 +189,7 @@ def test_what_is_not_plainly_sequences_is_refused_in_one_line(tmp_path: Path, te
             "line 2 has white space, but --characters treats each character as a state",
         ),
         ("AB,A\n", {"characters": True}, "line 1 has commas, but --characters"),
-        (">s\nACGT\n", {"characters": True}, "line 1 starts with >"),
+        (">s\nACGT\n", {"delimiter": "|"}, "starts with >, as FASTA does, so --delimiter does not apply: leave it out"),
         ("A\nB\n", {"characters": True}, "has no sequence of two or more tokens, so there is nothing to predict"),
     ],
 )
@@ -256,20 +263,6 @@ def test_any_text_is_read_whole_or_refused(text: str, delimiter: str | None) -> 
         assert [c for c in "".join(words) if not c.isspace()] == [
             c for c in line if not c.isspace() and (c not in ",;" if delimiter is None else c != delimiter)
         ]
-
-
-def test_a_text_has_one_separator() -> None:
-    assert [find_separator(text, "here") for text in ("ab", " a b ", "a,b c", "a\tb", "a;")] == [
-        None,
-        " ",
-        ",",
-        "\t",
-        ";",
-    ]
-    with pytest.raises(InputError, match="here: commas and tabs both occur"):
-        find_separator("a,b\tc", "here")
-    with pytest.raises(InputError, match="here has an empty label"):
-        split_labels("a;", ";", "here")
 
 
 @pytest.mark.parametrize("line", ["sun rain # a remark", "a -> b -> a", "sun | rain | sun", "x // y"])

@@ -38,7 +38,8 @@ def test_datasets_go_by_name() -> None:
 def test_what_was_read_is_said_in_one_line() -> None:
     lines = ObservedSequences("x.txt", ("a", "b"), (np.array([0, 1]), np.array([1]), np.array([0] * 1200)), "by commas")
     assert lines.described() == (
-        "read x.txt: 2 states (a, b), 3 sequences of 1 to 1,200 tokens, 1,200 predictions; by commas"
+        "read x.txt: 2 states (a, b), 3 sequences of 1 to 1,200 tokens, 1,200 predictions (1 of one token has nothing "
+        "to predict); by commas"
     )
     assert lines.record == {
         "name": "x.txt",
@@ -50,7 +51,20 @@ def test_what_was_read_is_said_in_one_line() -> None:
         "shortest": 1,
         "longest": 1200,
         "n_predictions": 1200,
+        "n_units": 3,
+        "missing": 0,
     }
+
+
+def test_pieces_and_missing_values_are_said() -> None:
+    pieces = tuple(np.zeros(length, dtype=np.int64) for length in (3, 1, 2, 1))
+    gaps = ObservedSequences("x.txt", ("a", "b"), pieces, groups=(0, 0, 0, 1), missing=1000)
+    assert gaps.described() == (
+        "read x.txt: 2 states (a, b), 2 sequences, divided by 1,000 missing values into 4 pieces of 1 to 3 tokens, "
+        "3 predictions (2 of one token have nothing to predict)"
+    )
+    assert (gaps.record["n_units"], gaps.record["n_sequences"], gaps.record["missing"]) == (2, 4, 1000)
+    assert gaps.units.tolist() == [0, 0, 0, 1]
 
 
 def test_a_dozen_names_are_said_and_all_kept() -> None:
