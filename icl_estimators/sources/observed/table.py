@@ -55,7 +55,7 @@ def read_table(text: RawText, options: ReadingOptions) -> Encoded:
     for line, cells in rows:
         if len(cells) != width:
             raise InputError(
-                f"{text.place}, line {line} has {len(cells)} cells, but line {number} has {width}: give each row a "
+                f"{text.place}, line {line} has {len(cells)} cell{'s' if len(cells) > 1 else ''}, but line {number} has {width}: give each row a "
                 "cell for each column (quote cells that hold the separator, or name it with "
                 f"{options.flag('delimiter')})"
             )

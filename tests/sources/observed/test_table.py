@@ -103,7 +103,7 @@ def test_a_header_that_was_not_announced_is_asked_about(tmp_path: Path) -> None:
         (LONG, {"state_column": "state", "header": False}, "'state' is a name, and --no-header says .*: give its num"),
         (LONG, {"state_column": "state", "id_column": "3"}, "two of --state-column, --id-column are one column"),
         ("a,a\n1,2\n", {"state_column": "a"}, r"has 2 columns 'a' \(numbers 1, 2\): give its number"),
-        ("id,state\na,x\na\n", COLUMNS, "line 3 has 1 cells, but line 1 has 2: give each row a cell for each column"),
+        ("id,state\na,x\na\n", COLUMNS, "line 3 has 1 cell, but line 1 has 2: give each row a cell for each column"),
         ("id,state\na,x,y\n", COLUMNS, "line 2 has 3 cells, but line 1 has 2"),
         ("id;state,x\na;x,y\n", COLUMNS, "commas and semicolons both occur in the first line: name .* --delimiter"),
         ("id,state\n", COLUMNS, "has a header only: write the rows below it"),
@@ -153,3 +153,5 @@ def test_labels_that_differ_by_case_or_white_space_are_warned_of(tmp_path: Path)
     assert warnings == ["labels that differ only by case or white space are different: 'sun' and 'sun ' and 'Sun'"]
     read(tmp_path, "id,state\na,x\na,na\n", **COLUMNS, missing=("NA",), warn=warnings.append)
     assert warnings[1].endswith("are different: 'na' and 'NA'")
+    read(tmp_path, "id,state\na,a b\na,a  b\n", **COLUMNS, warn=warnings.append)
+    assert warnings[2].endswith("are different: 'a b' and 'a  b'")
