@@ -81,14 +81,16 @@ def test_missing_values_divide_the_sequences_of_a_table(tmp_path: Path) -> None:
 
 def test_a_header_that_was_not_announced_is_asked_about(tmp_path: Path) -> None:
     by_number = {"state_column": "3", "id_column": "1"}
-    with pytest.raises(InputError, match=r"line 1 looks like a header \(state, id .*: give --header .*--no-header"):
+    with pytest.raises(
+        InputError, match=r"line 1 looks like a header \(no other row has state, id .*: give --header .*--no-header"
+    ):
         read(tmp_path, LONG, **by_number)
     assert len(read(tmp_path, LONG, **by_number, header=True).labels) == 3
     assert "state" in read(tmp_path, LONG, **by_number, header=False).labels
-    with pytest.raises(InputError, match=r"line 1 looks like a header \(state occur"):
+    with pytest.raises(InputError, match=r"line 1 looks like a header \(no other row has state in"):
         read(tmp_path, "state\n0\n1\n0\n", state_column="1")
     dated = "date,state\n2020-01-01,a\n2020-01-02,a\n"
-    with pytest.raises(InputError, match=r"line 1 looks like a header \(state, date occur"):
+    with pytest.raises(InputError, match=r"line 1 looks like a header \(no other row has state, date"):
         read(tmp_path, dated, state_column="2", order_column="1")
     rows = "2020-01-01,b\n2020-01-02,a\n2020-01-03,a\n"  # b is rare, and no header
     assert read(tmp_path, rows, state_column="2", order_column="1").n_states == 2
