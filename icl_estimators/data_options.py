@@ -26,8 +26,7 @@ DATA_FLAGS = frozenset({"sequences", "dataset", *_OF_A_FILE})
 def data_parent() -> Parser:
     """Return the flags that say which observed sequences are read, for ``parents=[…]``."""
     parent = Parser(add_help=False)
-    group = parent.add_argument_group("your own sequences")
-    data = group.add_mutually_exclusive_group()
+    data = parent.add_mutually_exclusive_group()
     data.add_argument(
         "--sequences",
         metavar="FILE",
@@ -35,7 +34,7 @@ def data_parent() -> Parser:
         "--state-column a table with one observation per row; - is standard input",
     )
     data.add_argument("--dataset", metavar="NAME", help="analyse an observed series that comes with a library: elnino")
-    labels = group.add_mutually_exclusive_group()
+    labels = parent.add_mutually_exclusive_group()
     labels.add_argument(
         "--delimiter",
         type=_delimiter,
@@ -48,42 +47,42 @@ def data_parent() -> Parser:
         action="store_true",
         help="each character of --sequences is a state, as in ABACABA (FASTA needs no flag)",
     )
-    group.add_argument(
+    parent.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
         help="the first line of --sequences holds the names of columns, or does not (default: it does if a column is "
         "given by name)",
     )
-    group.add_argument(
+    parent.add_argument(
         "--state-column",
         metavar="NAME",
         help="--sequences is a table, and this column has the states (a number from 1 where columns have no names)",
     )
-    group.add_argument(
+    parent.add_argument(
         "--id-column",
         metavar="NAME",
         help="the rows of a table with the same entry here are one sequence (default: all "
         "rows are one); without --state-column, the names of the sequences, one per line",
     )
-    group.add_argument(
+    parent.add_argument(
         "--order-column",
         metavar="NAME",
         help="the order of the rows of one sequence: by number if all entries are "
         "numbers, else by text, as fits ISO dates (default: as in the file)",
     )
-    group.add_argument(
+    parent.add_argument(
         "--missing",
         type=_labels,
         metavar="NA,…",
         help="values of --sequences that are missing; an empty item is an empty cell, as in --missing NA, or "
         "--missing= (default: none; NA is a state like any other)",
     )
-    group.add_argument(
+    parent.add_argument(
         "--missing-action",
         choices=["split", "error"],
         help="a missing value ends a piece of its sequence (split, the default), or is an error",
     )
-    group.add_argument(
+    parent.add_argument(
         "--states-order",
         type=_labels,
         metavar="A,B,C",

@@ -109,7 +109,7 @@ class _Names:
     def take(self, cells: list[str], column: int, number: int, place: str) -> None:
         """Move the name from a line's cells."""
         if column >= len(cells):
-            raise InputError(f"{place} has {len(cells)} cells, so no column {column + 1} with its name: add it")
+            raise InputError(f"{place} has no column {column + 1}, where its name should be: add it")
         name = cells.pop(column)
         if not name:
             raise InputError(f"{place} has no name in column {column + 1}: write one there")

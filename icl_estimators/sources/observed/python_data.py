@@ -91,7 +91,9 @@ def _array_or_list(data: Any, name: str) -> Any:
     if isinstance(data, (pd.Index, pd.api.extensions.ExtensionArray)):
         return pd.Series(data)
     if isinstance(data, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(data), None, np.ma.getdata(data).astype(object))
+        values = np.ma.getdata(data).astype(object)
+        values[np.ma.getmaskarray(data)] = None
+        return values
     if isinstance(data, (bytes, bytearray, set, frozenset)) or not isinstance(data, Iterable):
         raise InputError(
             f"{name} is a {type(data).__name__}: give a path, a list of labels or of sequences, an array, a Series or "

@@ -133,4 +133,5 @@ def _warn_of_similar(met: Sequence[str], options: ReadingOptions, warn: Callable
         " and ".join(map(repr, labels)) for labels in alike.values() if len(set(labels) & set(met)) and len(labels) > 1
     ]
     if groups:
-        warn(f"labels that differ only by case or white space are different: {few(groups)}")
+        shown = ", ".join(groups[:3]) + (", …" if len(groups) > 3 else "")
+        warn(f"labels that differ only by case or white space are different: {shown}")

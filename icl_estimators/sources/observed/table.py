@@ -54,10 +54,10 @@ def read_table(text: RawText, options: ReadingOptions) -> Encoded:
     columns = [(position, codes[role], tokens[role]) for role, position in roles.items()]
     for line, cells in rows:
         if len(cells) != width:
+            have = f"{len(cells)} cell" + ("s" if len(cells) > 1 else "")
             raise InputError(
-                f"{text.place}, line {line} has {len(cells)} cells, but line {number} has {width}: give each row a "
-                "cell for each column (quote cells that hold the separator, or name it with "
-                f"{options.flag('delimiter')})"
+                f"{text.place}, line {line} has {have}, but line {number} has {width}: give each row a cell for each "
+                f"column (quote cells that hold the separator, or name it with {options.flag('delimiter')})"
             )
         for position, numbers, column in columns:
             column.append(numbers[cells[position]])
@@ -189,6 +189,6 @@ def _refuse_header(
     titled = not numbers[0] and all(numbers[1:]) and alone["state_column"]
     if unlike or titled:
         raise InputError(
-            f"{text.place}, line {number} looks like a header ({few(list(firsts.values()))} occur nowhere else in "
-            f"their columns): give {options.with_header} if it is one, {options.without_header} if it is a row"
+            f"{text.place}, line {number} looks like a header (no other row has {few(list(firsts.values()))} in "
+            f"its columns): give {options.with_header} if it is one, {options.without_header} if it is a row"
         )

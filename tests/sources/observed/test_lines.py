@@ -46,7 +46,7 @@ def test_a_table_is_refused_with_the_flags_that_read_it(tmp_path: Path) -> None:
         ("id,t1\n", {"id_column": "id"}, "has a header only: write each sequence on a line below it"),
         (WIDE, {"id_column": "name"}, "no column 'name': its columns are id, t1, t2, t3"),
         (WIDE, {"id_column": "id", "header": False}, "--id-column id needs names of columns: give its number"),
-        ("a b\nc\n", {"id_column": "2"}, "line 2 has 1 cells, so no column 2 with its name"),
+        ("a b\nc\n", {"id_column": "2"}, "line 2 has no column 2, where its name should be"),
         ("p a b\np b a\n", {"id_column": "1"}, "line 2 has the name 'p', as line 1 has"),
         ("p,a,b\n,b,a\n", {"id_column": "1"}, "line 2 has no name in column 1"),
         ("p a b\nq\n", {"id_column": "1"}, "line 2 has a name but no states"),
