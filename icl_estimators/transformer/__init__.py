@@ -9,8 +9,11 @@ from icl_estimators.transformer.interventions import (
     EXACT_ATTENTION,
     INTERVENTIONS,
     PERFECT_READ_OUT,
+    Head,
     Intervention,
+    intervened_attention,
     intervened_logits,
+    require_head,
 )
 from icl_estimators.transformer.model import Transformer, initial_parameters
 from icl_estimators.transformer.positions import Far, far_distance
@@ -27,6 +30,7 @@ __all__ = [
     "CheckpointInfo",
     "Far",
     "Folded",
+    "Head",
     "Intervention",
     "MetricRow",
     "ModelConfig",
@@ -41,7 +45,9 @@ __all__ = [
     "folded_logits",
     "folded_loss",
     "initial_parameters",
+    "intervened_attention",
     "intervened_logits",
     "load_checkpoint",
+    "require_head",
     "save_checkpoint",
 ]
