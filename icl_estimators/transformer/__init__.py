@@ -9,11 +9,9 @@ from icl_estimators.transformer.interventions import (
     EXACT_ATTENTION,
     INTERVENTIONS,
     PERFECT_READ_OUT,
-    Head,
     Intervention,
     intervened_attention,
     intervened_logits,
-    require_head,
 )
 from icl_estimators.transformer.model import Transformer, initial_parameters
 from icl_estimators.transformer.positions import Far, far_distance
@@ -30,7 +28,6 @@ __all__ = [
     "CheckpointInfo",
     "Far",
     "Folded",
-    "Head",
     "Intervention",
     "MetricRow",
     "ModelConfig",
@@ -48,6 +45,5 @@ __all__ = [
     "intervened_attention",
     "intervened_logits",
     "load_checkpoint",
-    "require_head",
     "save_checkpoint",
 ]

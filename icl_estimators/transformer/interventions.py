@@ -6,11 +6,11 @@ Everything acts on the folded numbers. The exact circuit's parts are put in by h
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from icl_estimators.heads import Head, require_head
 from icl_estimators.transformer.folded import Folded
 from icl_estimators.transformer.folded_forward import (
     by_sequence,
@@ -27,32 +27,13 @@ __all__ = [
     "EXACT_ATTENTION",
     "INTERVENTIONS",
     "PERFECT_READ_OUT",
-    "Head",
     "Intervention",
     "intervened_attention",
     "intervened_logits",
-    "require_head",
 ]
-
-Head = Literal["previous", "match", "uniform", "zero"]
-"""What a head is replaced by. "previous": it looks at the previous token and nowhere else (the first position at
-itself). "match": evenly at the positions whose predecessor is the current token; where there are none it stays as it
-was. "uniform": evenly at all positions up to its own. "zero": it adds nothing."""
 
 EXACT_ATTENTION = "exact-attention"
 """The intervention that makes both layers' attention the exact circuit's."""
-
-
-def require_head(head: object, name: str) -> None:
-    """Refuse what no head can be replaced by.
-
-    Raises
-    ------
-    InputError
-        If `head` is neither None nor one of :data:`Head`.
-    """
-    if head is not None and head not in get_args(Head):
-        raise InputError(f"{name} must be one of {', '.join(get_args(Head))}, not {head!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +57,8 @@ class Intervention:
     Raises
     ------
     InputError
-        If a head is replaced by something unknown, `read_out_scale` is not a finite number of at least 0, or a perfect read-out is scaled or is to have no
-        direct path.
+        If a head is replaced by something unknown, `read_out_scale` is not a finite number of at least 0, or a perfect
+        read-out is scaled or is to have no direct path.
     """
 
     name: str = "intact"
