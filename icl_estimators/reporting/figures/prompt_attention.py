@@ -1,0 +1,117 @@
+"""Where estimators look while they read a prompt: one row of heat maps for each, a panel for each head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from icl_estimators.reporting.style import SEQUENTIAL, figure_style, heat_map
+
+if TYPE_CHECKING:
+    from icl_estimators.reporting.prompt_attention import PromptAttention
+
+__all__ = ["prompt_attention_figure"]
+
+_WITH_VALUES = 10
+"""Positions up to which the cells hold their numbers."""
+
+_WITH_TOKENS = 40
+"""Positions up to which every token is written; beyond, every so many."""
+
+_PANEL = 2.9  # inches: a panel of a few tokens
+
+
+def prompt_attention_figure(groups: Sequence[tuple[Sequence[str], PromptAttention]]) -> Figure:
+    """Draw the weights of every layer and head, queries from top to bottom and keys from left to right.
+
+    Cells that causality masks are grey. Small prompts have the numbers in the cells. A label that the font lacks is written as #1, #2, …, in the order of occurrence.
+
+    Parameters
+    ----------
+    groups : sequence of (names, PromptAttention)
+        At least one; each has a row of panels, with the names of the estimators that look so.
+
+    Returns
+    -------
+    Figure
+    """
+    columns = max(sum(map(len, one.layers)) for _, one in groups)
+    positions = max(len(one.tokens) for _, one in groups)
+    side = _PANEL + 0.02 * max(0, min(positions, 60) - _WITH_VALUES)
+    titles = [_title(names, columns * side) for names, _ in groups]
+    heights = [side + 0.45 + 0.2 * title.count("\n") for title in titles]
+    with figure_style():
+        figure = Figure(figsize=(columns * side + 1.0, sum(heights) + 0.1))
+        strips = np.atleast_1d(np.asarray(figure.subfigures(len(groups), 1, height_ratios=heights), dtype=object))
+        panels: list[Axes] = []
+        mesh: Any = None
+        for strip, title, (_, one) in zip(strips, titles, groups, strict=True):
+            strip.suptitle(title, x=0.01, ha="left", fontsize=10, weight="bold", parse_math=False)
+            row = np.atleast_1d(np.asarray(strip.subplots(1, columns), dtype=object))
+            for axes in row[sum(map(len, one.layers)) :]:
+                axes.set_axis_off()
+            for axes, (layer, head, weights) in zip(row, one.heads(), strict=False):
+                mesh = _panel(axes, weights, one.tokens)
+                axes.set_title(one.title(layer, head))
+                axes.set_xlabel("key: the token attended to")
+                panels.append(axes)
+            row[0].set_ylabel("query: the token that attends")
+            bar = strip.colorbar(mesh, ax=list(row), shrink=0.75, aspect=25, pad=0.02)
+            bar.set_label("share of the query\u2019s attention")
+            bar.outline.set_visible(False)
+    return figure
+
+
+def _title(names: Sequence[str], inches: float) -> str:
+    """Return the names, separated by commas, in lines that fit."""
+    room = int(inches * 13)
+    lines = [""]
+    for index, name in enumerate(names):
+        part = name + ("," if index < len(names) - 1 else "")
+        if lines[-1] and len(lines[-1]) + 1 + len(part) > room:
+            lines.append(part)
+        else:
+            lines[-1] = f"{lines[-1]} {part}".strip()
+    return "\n".join(lines)
+
+
+def _panel(axes: Axes, weights: np.ndarray[Any, Any], tokens: Sequence[str]) -> Any:
+    size = len(tokens)
+    shown = np.where(np.tri(size, dtype=bool), weights, np.nan)
+    mesh = heat_map(axes, shown, SEQUENTIAL, 0.0, 1.0)
+    axes.set_facecolor("#F0F0F0")  # what causality masks is no share of 0
+    if size > _WITH_TOKENS:
+        for lines in list(axes.collections):
+            if lines is not mesh:
+                lines.remove()  # the white lines between small cells would cover them
+    if size <= _WITH_VALUES:
+        for query, key in zip(*np.tril_indices(size), strict=True):
+            weight = float(weights[query, key])
+            colour = "white" if weight > 0.55 else "black"
+            text = "0" if weight < 5e-7 else f"{weight:.2f}" if weight >= 0.005 else "<.01"
+            axes.text(key + 0.5, query + 0.5, text, ha="center", va="center", fontsize=7.5, color=colour)
+    step = 1 if size <= _WITH_TOKENS else int(np.ceil(size / 20))
+    places = np.arange(0, size, step)
+    labels = _drawable(tokens)
+    longest = max(map(len, labels))
+    font = 9 if longest <= 2 and size <= 20 else 7 if size <= 30 else 5.5
+    names = [labels[place] for place in places]
+    axes.set_xticks(places + 0.5, names, fontsize=font, rotation=90 if longest > 2 else 0)
+    axes.set_yticks(places + 0.5, names, fontsize=font)
+    for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        text.set_parse_math(False)
+    return mesh
+
+
+def _drawable(tokens: Sequence[str]) -> list[str]:
+    """Return the labels, those with a letter that the font lacks as #1, #2, …"""
+    font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
+    numbers = {token: number for number, token in enumerate(dict.fromkeys(tokens), start=1)}
+    return [
+        token if all(font.get_char_index(ord(letter)) for letter in token) else f"#{numbers[token]}" for token in tokens
+    ]
