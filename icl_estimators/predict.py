@@ -174,7 +174,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from icl_estimators.reporting.figures.saving import figure_format
 
         figure_format(options.figure)
-        require_writable(options.figure.parent)
+        try:
+            require_writable(options.figure.parent)
+        except InputError:
+            raise InputError(f"cannot write {options.figure}: its folder is not writable: name another file") from None
     import numpy as np
 
     from icl_estimators.experiments.prediction import ask

@@ -10,7 +10,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from icl_estimators.reporting.style import SEQUENTIAL, figure_style, heat_map
+from icl_estimators.reporting.style import MUTED, SEQUENTIAL, figure_style, heat_map
 
 if TYPE_CHECKING:
     from icl_estimators.reporting.prompt_attention import PromptAttention
@@ -23,13 +23,16 @@ _WITH_VALUES = 10
 _WITH_TOKENS = 40
 """Positions up to which every token is written; beyond, every so many."""
 
+_LONGEST_LABEL = 14  # letters; the rest is cut off
+_PER_LINE = 4  # panels side by side
 _PANEL = 2.9  # inches: a panel of a few tokens
 
 
 def prompt_attention_figure(groups: Sequence[tuple[Sequence[str], PromptAttention]]) -> Figure:
     """Draw the weights of every layer and head, queries from top to bottom and keys from left to right.
 
-    Cells that causality masks are grey. Small prompts have the numbers in the cells. A label that the font lacks is written as #1, #2, …, in the order of occurrence.
+    Cells that causality masks are grey. Small prompts have the numbers in the cells. A label that the font lacks is
+    written as #1, #2, …, in the order of occurrence.
 
     Parameters
     ----------
@@ -40,30 +43,37 @@ def prompt_attention_figure(groups: Sequence[tuple[Sequence[str], PromptAttentio
     -------
     Figure
     """
-    columns = max(sum(map(len, one.layers)) for _, one in groups)
+    numbers = [sum(map(len, one.layers)) for _, one in groups]
+    columns = min(max(numbers), _PER_LINE)
+    lines = [-(-number // columns) for number in numbers]
     positions = max(len(one.tokens) for _, one in groups)
     side = _PANEL + 0.02 * max(0, min(positions, 60) - _WITH_VALUES)
     titles = [_title(names, columns * side) for names, _ in groups]
-    heights = [side + 0.45 + 0.2 * title.count("\n") for title in titles]
+    heights = [
+        count * (side + 0.25) + 0.2 * (title.count("\n") + 1) for count, title in zip(lines, titles, strict=True)
+    ]
     with figure_style():
-        figure = Figure(figsize=(columns * side + 1.0, sum(heights) + 0.1))
+        figure = Figure(figsize=(columns * side + 1.0, sum(heights) + 0.25))
         strips = np.atleast_1d(np.asarray(figure.subfigures(len(groups), 1, height_ratios=heights), dtype=object))
-        panels: list[Axes] = []
         mesh: Any = None
-        for strip, title, (_, one) in zip(strips, titles, groups, strict=True):
+        for strip, title, count, (_, one) in zip(strips, titles, lines, groups, strict=True):
             strip.suptitle(title, x=0.01, ha="left", fontsize=10, weight="bold", parse_math=False)
-            row = np.atleast_1d(np.asarray(strip.subplots(1, columns), dtype=object))
-            for axes in row[sum(map(len, one.layers)) :]:
+            grid = np.asarray(strip.subplots(count, columns, squeeze=False), dtype=object)
+            places = list(grid.flat)
+            for axes in places[sum(map(len, one.layers)) :]:
                 axes.set_axis_off()
-            for axes, (layer, head, weights) in zip(row, one.heads(), strict=False):
+            for axes, (layer, head, weights) in zip(places, one.heads(), strict=False):
                 mesh = _panel(axes, weights, one.tokens)
                 axes.set_title(one.title(layer, head))
                 axes.set_xlabel("key: the token attended to")
-                panels.append(axes)
-            row[0].set_ylabel("query: the token that attends")
-            bar = strip.colorbar(mesh, ax=list(row), shrink=0.75, aspect=25, pad=0.02)
+            for axes in grid[:, 0]:
+                axes.set_ylabel("query: the token that attends")
+            bar = strip.colorbar(mesh, ax=places, shrink=0.75, aspect=25, pad=0.02)
             bar.set_label("share of the query\u2019s attention")
             bar.outline.set_visible(False)
+        legend = ["grey: later tokens, which causality masks"]
+        legend += sorted({f"{one.tokens[0]}: sentinel" for _, one in groups if one.has_sentinel})
+        strips[-1].supxlabel("; ".join(legend), x=0.01, ha="left", fontsize=8, color=MUTED, parse_math=False)
     return figure
 
 
@@ -103,15 +113,17 @@ def _panel(axes: Axes, weights: np.ndarray[Any, Any], tokens: Sequence[str]) -> 
     names = [labels[place] for place in places]
     axes.set_xticks(places + 0.5, names, fontsize=font, rotation=90 if longest > 2 else 0)
     axes.set_yticks(places + 0.5, names, fontsize=font)
-    for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        text.set_parse_math(False)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_parse_math(False)
     return mesh
 
 
 def _drawable(tokens: Sequence[str]) -> list[str]:
-    """Return the labels, those with a letter that the font lacks as #1, #2, …"""
+    """Return the labels, cut to a few letters; those with a letter that the font lacks as #1, #2, …"""
     font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
     numbers = {token: number for number, token in enumerate(dict.fromkeys(tokens), start=1)}
+    short = {token: token if len(token) <= _LONGEST_LABEL else f"{token[: _LONGEST_LABEL - 1]}…" for token in numbers}
     return [
-        token if all(font.get_char_index(ord(letter)) for letter in token) else f"#{numbers[token]}" for token in tokens
+        short[token] if all(font.get_char_index(ord(letter)) for letter in short[token]) else f"#{numbers[token]}"
+        for token in tokens
     ]
