@@ -224,10 +224,8 @@ class ConstructionSoftmax:
             raise InputError(f"direct_path must be true or false, not {direct_path!r}")
         self.direct_path = direct_path
         self.head = Construction(self.n_states, beta)
-        options = ("" if beta is None else f":beta={exactly(self.head.beta)}") + (
-            "" if direct_path else ":direct_path=false"
-        )
-        self.family = f"construction-softmax{options}"
+        path = "" if direct_path else ":direct_path=false"
+        self.family = f"construction-softmax{path}"
         self.gamma_from: Literal["default", "given", "tuned"] = "default" if gamma is None else "given"
         if gamma == "tuned":
             if beta is not None:
@@ -245,7 +243,8 @@ class ConstructionSoftmax:
         what = "softmax of frequencies" + (" with a bonus for repeating" if direct_path else "")
         self.display = f"{what}, γ = {self.gamma:.3g}" + ("" if beta is None else f", β = {self.head.beta:.3g}")
         value = "" if self.gamma_from == "default" else f":{exactly(self.gamma)}"
-        self.name = name or f"construction-softmax{value}{options}"
+        scale = "" if beta is None else f":beta={exactly(self.head.beta)}"
+        self.name = name or f"construction-softmax{value}{scale}{path}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""

@@ -172,7 +172,9 @@ def get(
     Parameters
     ----------
     spec : str
-        ``name[:value][:key=value…]``, or ``package.module:attribute[:key=value…]``.
+        ``name[:value][:key=value…]``, or ``package.module:attribute[:key=value…]``. The parts that
+        :func:`icl_estimators.intervene` can change are options of `transformer` and the constructions:
+        ``transformer:layer1=previous``, ``construction:30:gamma=2.2``.
     n_states : int
         K ≥ 2.
     concentration : float
@@ -420,8 +422,9 @@ _USAGE = {
     "add-constant": "add-constant:0.5 or add-constant:0.5:order=2",
     "krichevsky-trofimov": "krichevsky-trofimov or krichevsky-trofimov:order=2",
     "recency": "recency:0.9",
+    "transformer": "transformer, transformer:far=last or transformer:layer1=previous",
     "construction": "construction or construction:30",
-    "construction-softmax": "construction-softmax, construction-softmax:2.2, …:tuned or …:direct_path=false",
+    "construction-softmax": "construction-softmax, construction-softmax:2.2, …:tuned, …:beta=30 or …:direct_path=false",
     "bigram": "bigram, bigram:unseen=prefix or bigram:order=2",
 }
 

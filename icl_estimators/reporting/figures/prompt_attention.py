@@ -10,6 +10,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from icl_estimators.reporting.figures.token_axes import token_axes
 from icl_estimators.reporting.style import MUTED, SEQUENTIAL, figure_style, heat_map
 
 if TYPE_CHECKING:
@@ -94,7 +95,6 @@ def _panel(axes: Axes, weights: np.ndarray[Any, Any], tokens: Sequence[str]) -> 
     size = len(tokens)
     shown = np.where(np.tri(size, dtype=bool), weights, np.nan)
     mesh = heat_map(axes, shown, SEQUENTIAL, 0.0, 1.0)
-    axes.set_facecolor("#F0F0F0")  # what causality masks is no share of 0
     if size > _WITH_TOKENS:
         for lines in list(axes.collections):
             if lines is not mesh:
@@ -106,15 +106,9 @@ def _panel(axes: Axes, weights: np.ndarray[Any, Any], tokens: Sequence[str]) -> 
             text = "0" if weight < 5e-7 else f"{weight:.2f}" if weight >= 0.005 else "<.01"
             axes.text(key + 0.5, query + 0.5, text, ha="center", va="center", fontsize=7.5, color=colour)
     step = 1 if size <= _WITH_TOKENS else int(np.ceil(size / 20))
-    places = np.arange(0, size, step)
     labels = _drawable(tokens)
-    longest = max(map(len, labels))
-    font = 9 if longest <= 2 and size <= 20 else 7 if size <= 30 else 5.5
-    names = [labels[place] for place in places]
-    axes.set_xticks(places + 0.5, names, fontsize=font, rotation=90 if longest > 2 else 0)
-    axes.set_yticks(places + 0.5, names, fontsize=font)
-    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        label.set_parse_math(False)
+    letters = 9 if max(map(len, labels)) <= 2 and size <= 20 else 7 if size <= 30 else 5.5
+    token_axes(axes, labels, size=letters, every=step)
     return mesh
 
 
