@@ -24,7 +24,7 @@ from icl_estimators.experiments.predictions import Given, drawn_sequences, given
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.experiments.tuning import gamma_tuner
-from icl_estimators.predict import attention_on, read_prompt
+from icl_estimators.predict import attention_on
 from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
 from icl_estimators.reading import kind_of
 from icl_estimators.reporting.terminal.comparison import summary_text
@@ -32,6 +32,7 @@ from icl_estimators.reporting.terminal.exact import budget_text, exact_text
 from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
 from icl_estimators.sources import ChainLaw, ObservedSequences
+from icl_estimators.sources.observed.prompt import read_prompt
 from icl_estimators.validation import InputError, as_tokens, positive_int
 from icl_estimators.workers import refuse_in_worker
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from icl_estimators.estimators import get
 from icl_estimators.predict import LONGEST_DISPLAY, main, read_prompt
@@ -90,48 +88,6 @@ def test_the_csv_is_the_prediction_at_full_precision(capsys: pytest.CaptureFixtu
 def test_a_csv_quotes_what_it_must(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, '"A"A', "--csv", estimators="uniform")
     assert [row[1] for row in csv.reader(io.StringIO(out))] == ["token", '"', "A"]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "order", "tokens", "labels"),
-    [
-        ("ABA", None, "A B A", "A B"),
-        ("  BA\n", None, "B A", "A B"),
-        ("sun,rain, sun", None, "sun rain sun", "rain sun"),
-        ("sun;rain; sun", None, "sun rain sun", "rain sun"),
-        ("sun\train\tsun", None, "sun rain sun", "rain sun"),
-        ("sun", "rain,sun", "sun", "rain sun"),
-        ("10 9 10", None, "10 9 10", "10 9"),
-        ("-A-", None, "- A -", "- A"),
-        ("日本日", None, "日 本 日", "日 本"),
-        ("🌧☀🌧", None, "🌧 ☀ 🌧", "☀ 🌧"),
-        ("aA", None, "a A", "A a"),
-        ("ABA", "C,B,A", "A B A", "C B A"),
-        ("ABA", "CBA", "A B A", "C B A"),
-        ("ABA", " C B  A ", "A B A", "C B A"),
-        ("A", "A,B", "A", "A B"),
-        ("sun,rain", "rain, snow ,sun", "sun rain", "rain snow sun"),
-        ("^ABA", None, "A B A", "A B"),
-        (" ^ A B A", None, "A B A", "A B"),
-        ("^,sun,rain", None, "sun rain", "rain sun"),
-        ("^sun,rain", None, "sun rain", "rain sun"),
-        ("^sun", "sun,rain", "sun", "sun rain"),
-        ("^ABA", "A,B,C", "A B A", "A B C"),
-        ("^ABA", "^,A,B", "^ A B A", "^ A B"),
-        ("^v^v", "^v", "^ v ^ v", "^ v"),
-        ("^GSPC,^DJI", "^DJI,^GSPC", "^GSPC ^DJI", "^DJI ^GSPC"),
-        ("A^A", None, "A ^ A", "A ^"),
-    ],
-)
-def test_prompts_and_orders_are_read(prompt: str, order: str | None, tokens: str, labels: str) -> None:
-    assert read_prompt(prompt, order) == (tokens.split(), tuple(labels.split()))
-
-
-@given(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=20))
-def test_every_spelling_of_a_prompt_is_the_same(tokens: list[str]) -> None:
-    expected = (tokens, tuple("ABCD"))
-    for glue in ("", " ", ",", " , "):
-        assert read_prompt(glue.join(tokens), "ABCD") == expected
 
 
 @pytest.mark.parametrize(

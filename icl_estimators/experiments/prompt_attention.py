@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from icl_estimators.estimators import Estimator
 from icl_estimators.estimators.capabilities import attention_of
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.sources.observed.prompt import SENTINEL
 
 __all__ = ["layers_of", "position_labels"]
-
-SENTINEL = "^"
-"""What a sentinel is called, unless a state has this name."""
 
 
 def layers_of(estimator: Estimator, tokens: NDArray[np.int64]) -> list[NDArray[np.float64]] | None:
@@ -49,7 +47,9 @@ def layers_of(estimator: Estimator, tokens: NDArray[np.int64]) -> list[NDArray[n
 
 
 def position_labels(tokens: Sequence[str], positions: int) -> tuple[str, ...]:
-    """Return what each position holds; one more than there are tokens is the sentinel.
+    """Return what each position holds; one more position than tokens is the sentinel.
+
+    It is called ^, or start if a state is called ^.
 
     Examples
     --------
