@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Enumeration,
         Identification,
         Smoothing,
+        attention,
         compare,
         effective_smoothing,
         identify_estimator,
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
         read_results,
     )
     from icl_estimators.estimators import Estimator, check_estimator, get
+    from icl_estimators.estimators.interventions import intervene
     from icl_estimators.estimators.model import from_torch
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
+    from icl_estimators.reporting.prompt_attention import PromptAttention
     from icl_estimators.sources import ChainLaw, sample_chains
     from icl_estimators.sources.observed.from_python import observed
     from icl_estimators.validation import InputError
@@ -39,7 +42,9 @@ __all__ = [
     "ExactRisk",
     "Identification",
     "InputError",
+    "PromptAttention",
     "Smoothing",
+    "attention",
     "check_estimator",
     "compare",
     "effective_smoothing",
@@ -47,6 +52,7 @@ __all__ = [
     "from_torch",
     "get",
     "identify_estimator",
+    "intervene",
     "observed",
     "predictions",
     "read_results",
@@ -62,7 +68,9 @@ _HOMES = {
     "ExactRisk": "icl_estimators.experiments.exact",
     "Identification": "icl_estimators.api",
     "InputError": "icl_estimators.validation",
+    "PromptAttention": "icl_estimators.reporting.prompt_attention",
     "Smoothing": "icl_estimators.api",
+    "attention": "icl_estimators.api",
     "check_estimator": "icl_estimators.estimators",
     "compare": "icl_estimators.api",
     "effective_smoothing": "icl_estimators.api",
@@ -70,6 +78,7 @@ _HOMES = {
     "from_torch": "icl_estimators.estimators.model",
     "get": "icl_estimators.estimators",
     "identify_estimator": "icl_estimators.api",
+    "intervene": "icl_estimators.estimators.interventions",
     "observed": "icl_estimators.sources.observed.from_python",
     "predictions": "icl_estimators.api",
     "read_results": "icl_estimators.api",

@@ -26,7 +26,7 @@ from icl_estimators.experiments.predictions import Given, drawn_sequences, given
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.experiments.tuning import gamma_tuner
-from icl_estimators.predict import read_prompt
+from icl_estimators.predict import attention_on
 from icl_estimators.pseudo_counts import FAMILIES, GROUPINGS, Grouping
 from icl_estimators.reading import kind_of
 from icl_estimators.reporting.terminal.comparison import summary_text
@@ -34,7 +34,8 @@ from icl_estimators.reporting.terminal.exact import budget_text, exact_text
 from icl_estimators.reporting.terminal.identity import identity_rows, identity_text
 from icl_estimators.reporting.terminal.smoothing import smoothing_text
 from icl_estimators.sources import ChainLaw, ObservedSequences
-from icl_estimators.validation import InputError, positive_int
+from icl_estimators.sources.observed.prompt import read_prompt
+from icl_estimators.validation import InputError, as_tokens, positive_int
 from icl_estimators.workers import refuse_in_worker
 
 if TYPE_CHECKING:
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from icl_estimators.reporting.compact import CompactTable
+    from icl_estimators.reporting.prompt_attention import PromptAttention
 
 __all__ = [
     "Comparison",
     "Enumeration",
     "Identification",
     "Smoothing",
+    "attention",
     "compare",
     "compare_observed",
     "effective_smoothing",
@@ -461,7 +464,7 @@ def predictions(
     sequences : ObservedSequences, or array-like of int of shape (T,) or (N, T), or iterable of those of shape (T,)
         Sequences of your own, of any lengths; integers are states from 0.
     prompt : str
-        As for the command ``predict``: ABACABADA, or labels separated by commas or spaces.
+        As for the command ``predict``: ABACABADA, or labels separated by commas or spaces; ^ABACA with a sentinel.
     chains : int
         R fresh chains, the ones that :func:`compare` draws for the same options.
     states : int, optional
@@ -542,6 +545,92 @@ def predictions(
         check_length=min(given.longest, _CHECKED),
     )
     return pd.DataFrame(prediction_columns(made, given))
+
+
+def attention(
+    estimator: str | Estimator,
+    prompt: str | ArrayLike,
+    *,
+    order: str | None = None,
+    states: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+) -> PromptAttention:
+    """Return where an estimator looks while it reads a prompt.
+
+    Parameters
+    ----------
+    estimator : str or Estimator
+        A spec or your own object; one that shows its attention, such as `transformer`, the constructions, what
+        :func:`icl_estimators.intervene` makes of them, or your own (:class:`icl_estimators.estimators.HasAttention`).
+    prompt : str, or array-like of int of shape (T,)
+        As for the command ``predict``: ``"^ABACA"``, or labels separated by commas or spaces. Integers are states
+        from 0.
+    order : str, optional
+        The states of a prompt of labels in order, including any that it lacks: ``"A,B,C"``.
+    states : int, optional
+        K of a prompt of integers; by default the estimator's own, and 3 for a spec. A prompt of labels has its own.
+    checkpoint : path, optional
+        Weights for `transformer`.
+    device : str
+        Where a transformer runs.
+
+    Returns
+    -------
+    PromptAttention
+        `layers`, a list of arrays (H, P, P); `tokens`, what the P positions hold, the sentinel included; `frame()`, a
+        long table; `figure()`, the heat maps.
+
+    Raises
+    ------
+    InputError
+        If the prompt or an option is not as above, the estimator is unknown or for another K, or shows no attention.
+    ContractError
+        If the estimator fails or breaks the contract.
+
+    Examples
+    --------
+    >>> found = attention("construction", "^ABACA")
+    >>> found.tokens, found.layers[1][0, -1].tolist()
+    (('^', 'A', 'B', 'A', 'C', 'A'), [0.0, 0.0, 0.5, 0.0, 0.5, 0.0])
+    >>> found.frame().query("layer == 2 and query == 5 and weight > 0").key_token.tolist()
+    ['B', 'C']
+    """
+    tokens: list[str]
+    labels: tuple[str, ...]
+    if isinstance(prompt, str):
+        if states is not None:
+            raise InputError("states is for a prompt of integers: name the states of this one with order")
+        tokens, labels = read_prompt(prompt, order)
+        encoded = np.array([labels.index(token) for token in tokens], dtype=np.int64)
+    else:
+        if order is not None:
+            raise InputError("order is for a prompt of labels: leave it out, or give the prompt as text")
+        own = estimator.n_states if isinstance(estimator, Estimator) else 3
+        k = positive_int(own if states is None else states, "states", at_least=2)
+        given = np.asarray(prompt)
+        if given.ndim != 1:
+            raise InputError(f"the prompt must be text or have shape (T,), not {given.shape}")
+        encoded = as_tokens(given[None], k)[0]
+        tokens, labels = [str(token) for token in encoded.tolist()], tuple(map(str, range(k)))
+    if isinstance(estimator, Estimator) and estimator.n_states != len(labels):
+        remedy = "name all states with order" if isinstance(prompt, str) else "leave states out"
+        raise InputError(
+            f"{estimator.name} is for {estimator.n_states} states, but the prompt has {len(labels)}: {remedy}"
+        )
+    (made, *_), _ = assemble(
+        [estimator],
+        n_states=len(labels),
+        concentration=1.0,
+        warn=_warn_caller,
+        checkpoints=() if checkpoint is None else checkpoint,
+        device=device,
+        check_length=min(len(tokens), _CHECKED),
+    )
+    found = attention_on(made, tokens, encoded)
+    if found is None:
+        raise InputError(f"{made.name} shows no attention: name one that does, such as construction or transformer")
+    return found
 
 
 _CHECKED = 4096  # tokens on which estimators are checked: more would cost more than the predictions

@@ -5,12 +5,22 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from icl_estimators.options import Parser, command, estimator_parent, make_estimators
+from icl_estimators.sources.observed.prompt import SENTINEL, begins_with_sentinel, read_prompt
 from icl_estimators.validation import InputError
 
-__all__ = ["main", "read_prompt"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from icl_estimators.estimators import Estimator
+    from icl_estimators.reporting.prompt_attention import PromptAttention
+
+__all__ = ["attention_on", "main", "read_prompt"]
 
 LONGEST_DISPLAY = 200
 """The longest prompt whose attention is shown: the matrices have as many rows as it has tokens."""
@@ -23,79 +33,38 @@ def _parser() -> Parser:
         prog="python -m icl_estimators.predict",
         description="The next-token distribution after a prompt, according to each estimator, and where the "
         "induction head looks.",
-        epilog="example: python -m icl_estimators.predict ABACABADA",
+        epilog="examples: python -m icl_estimators.predict ABACABADA\n"
+        "          python -m icl_estimators.predict '^ABACA' --attention --figure abaca.svg",
         parents=[estimator_parent()],
     )
     parser.add_argument(
         "prompt",
         help="one character for each token, or labels separated by commas, semicolons or spaces: 'sun,rain,sun' "
-        "(after -- if it starts with a dash)",
+        "(after -- if it starts with a dash); a ^ in front is the sentinel, which the construction reads, no state",
     )
     parser.add_argument(
         "--order",
         metavar="A,B,C",
         help="the states in order, including any that the prompt lacks (default: those in the prompt, sorted)",
     )
-    parser.add_argument("--csv", action="store_true", help="print estimator,token,probability at full precision")
+    parser.add_argument(
+        "--attention",
+        action="store_true",
+        help="show where every layer of every estimator with attention looks: the whole matrices of a short prompt, "
+        "the last row of a longer one",
+    )
+    parser.add_argument(
+        "--figure",
+        type=Path,
+        metavar="FILE",
+        help="draw these matrices to a file that ends in .svg, .png or .pdf",
+    )
+    parser.add_argument(
+        "--csv",
+        action="store_true",
+        help="print estimator,token,probability at full precision; with --attention, every weight in long form",
+    )
     return parser
-
-
-def read_prompt(prompt: str, order: str | None = None) -> tuple[list[str], tuple[str, ...]]:
-    """Split a prompt into labels and list the states.
-
-    Parameters
-    ----------
-    prompt : str
-        Labels separated by commas, semicolons, tabs or white space, or one character for each label. A prompt that is
-        one word is one label if `order` has it.
-    order : str, optional
-        The states, written in the same way.
-
-    Returns
-    -------
-    tokens : list of str
-    labels : tuple of str
-        The K ≥ 2 states.
-
-    Raises
-    ------
-    InputError
-        If the prompt is empty, has an empty or quoted label or two separators, has only one state and `order` names
-        no others, or has a state that `order` lacks; or if `order` has an empty or repeated label.
-
-    Examples
-    --------
-    >>> read_prompt("ABA")
-    (['A', 'B', 'A'], ('A', 'B'))
-    """
-    ordered = None if order is None else tuple(_labels(order, f"--order {order!r}"))
-    if ordered is not None and (not ordered or len(set(ordered)) < len(ordered)):
-        raise InputError(f"--order {order!r} has an empty or repeated label: name each state once")
-    word = prompt.strip()
-    tokens = [word] if ordered is not None and word in ordered else _labels(prompt, f"the prompt {prompt!r}")
-    if not tokens:
-        raise InputError("the prompt is empty: give at least one token, as in ABACABADA")
-    labels = tuple(sorted(set(tokens))) if ordered is None else ordered
-    missing = [token for token in dict.fromkeys(tokens) if token not in labels]
-    if missing:
-        raise InputError(f"the prompt has {missing[0]!r}, which --order {order!r} lacks: add it there")
-    if len(labels) < 2:
-        raise InputError(f"the prompt has one state, {labels[0]!r}: name the others with --order, as in --order A,B")
-    return tokens, labels
-
-
-def _labels(text: str, place: str) -> list[str]:
-    from icl_estimators.sources.observed.labels import find_separator, split_labels
-
-    text = text.strip()
-    separator = find_separator(text, place)
-    if separator is None:
-        return list(text)
-    labels = split_labels(text, separator, place)
-    for label in labels:
-        if len(label.split()) > 1 and set(label.split()) & set(labels):
-            raise InputError(f"{place}: {label!r} contains white space: separate all labels in the same way")
-    return labels
 
 
 @command
@@ -103,6 +72,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the predictions; return the exit status."""
     options = _parser().parse_args(argv)
     tokens, labels = read_prompt(options.prompt, options.order)
+    looks = options.attention or options.figure is not None
+    flag = "--attention" if options.attention else "--figure"
+    if looks and len(tokens) > LONGEST_DISPLAY:
+        raise InputError(
+            f"{flag} is for up to {LONGEST_DISPLAY} tokens, and the prompt has {len(tokens)}: shorten it, or leave "
+            f"{flag} out"
+        )
+    if options.figure is not None:
+        from icl_estimators.files import require_writable
+        from icl_estimators.reporting.figures.saving import figure_format
+
+        figure_format(options.figure)
+        try:
+            require_writable(options.figure.parent)
+        except InputError:
+            raise InputError(f"cannot write {options.figure}: its folder is not writable: name another file") from None
     import numpy as np
 
     from icl_estimators.experiments.prediction import ask
@@ -115,13 +100,79 @@ def main(argv: Sequence[str] | None = None) -> int:
         ask(rule, encoded, place=lambda row: "the prompt", where=lambda given: "the prompt")[0, -1]
         for rule in estimators
     ]
-    if options.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["estimator", "token", "probability"])
-        for rule, row in zip(estimators, rows, strict=True):
-            writer.writerows([rule.name, label, repr(float(p))] for label, p in zip(labels, row, strict=True))
-        return 0
-    from icl_estimators.estimators.construction import Construction, ConstructionSoftmax
+    found: list[PromptAttention] = []
+    if looks:
+        found = [one for rule in estimators if (one := attention_on(rule, tokens, encoded[0])) is not None]
+        if not found:
+            names = ", ".join(rule.name for rule in estimators)
+            raise InputError(
+                f"{flag}: no estimator shows its attention ({names}): name one that does, such as construction or "
+                f"transformer, or leave {flag} out"
+            )
+    if options.csv and options.attention:
+        from icl_estimators.reporting.prompt_attention import COLUMNS
+
+        _write_csv(COLUMNS, (row for one in found for row in one.rows()))
+    elif options.csv:
+        predicted = zip(estimators, rows, strict=True)
+        cells = ((rule.name, *pair) for rule, row in predicted for pair in zip(labels, row.tolist(), strict=True))
+        _write_csv(("estimator", "token", "probability"), cells)
+    else:
+        sentinel = begins_with_sentinel(options.prompt.strip(), labels)
+        _print_predictions([SENTINEL, *tokens] if sentinel else tokens, labels, estimators, rows)
+        if options.attention:
+            _print_attention(found, estimators)
+        elif len(tokens) > LONGEST_DISPLAY:
+            print(
+                f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}."
+            )
+        else:
+            _print_second_head(tokens, encoded, len(labels), estimators)
+    if options.figure is not None:
+        from icl_estimators.reporting.figures.prompt_attention import prompt_attention_figure
+        from icl_estimators.reporting.figures.saving import save_figure_as
+        from icl_estimators.reporting.prompt_attention import grouped
+
+        save_figure_as(prompt_attention_figure(grouped(found)), options.figure)
+        if not options.csv:
+            print(f"\n{options.figure}")
+    return 0
+
+
+def attention_on(estimator: Estimator, labels: Sequence[str], tokens: NDArray[np.int64]) -> PromptAttention | None:
+    """Return where an estimator looks while it reads a prompt, None if it does not show it.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    labels : sequence of str
+        What each token is called.
+    tokens : ndarray of int64, shape (T,)
+
+    Raises
+    ------
+    ContractError
+        If the estimator's attention fails, or is something else than weights.
+    """
+    from icl_estimators.experiments.prompt_attention import layers_of, position_labels
+    from icl_estimators.reporting.prompt_attention import PromptAttention
+
+    layers = layers_of(estimator, tokens)
+    if layers is None:
+        return None
+    positions = layers[0].shape[-1]
+    return PromptAttention(estimator.name, position_labels(labels, positions), layers, positions > len(labels))
+
+
+def _write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows)
+
+
+def _print_predictions(
+    tokens: list[str], labels: tuple[str, ...], estimators: list[Estimator], rows: list[NDArray[np.float64]]
+) -> None:
     from icl_estimators.estimators.counting import Bayes
     from icl_estimators.experiments.assembly import gamma_record
     from icl_estimators.text import gamma_text, number, text_table
@@ -135,31 +186,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     for rule in estimators:
         if isinstance(rule, Bayes):
             print(f"\n{rule.name}: α = {rule.constant:g}")
-    if len(tokens) > LONGEST_DISPLAY:
-        print(f"\nThe construction's attention is shown for up to {LONGEST_DISPLAY} tokens; these are {len(tokens)}.")
-        return 0
+
+
+def _print_attention(found: list[PromptAttention], estimators: list[Estimator]) -> None:
+    from icl_estimators.reporting.terminal.prompt_attention import attention_text
+
+    print(f"\n{attention_text(found)}")
+    shown = {one.estimator for one in found}
+    others = [rule.name for rule in estimators if rule.name not in shown]
+    if others:
+        print(f"\nNo attention to show: {', '.join(others)}")
+
+
+def _print_second_head(
+    tokens: list[str], encoded: NDArray[np.int64], n_states: int, estimators: list[Estimator]
+) -> None:
+    """Print where the construction's second head looks from the last token."""
+    from icl_estimators.estimators.construction import Construction, ConstructionSoftmax
+    from icl_estimators.experiments.prompt_attention import position_labels
+    from icl_estimators.reporting.terminal.prompt_attention import row_text
+
     heads = {rule.beta: rule for rule in estimators if isinstance(rule, Construction)}
-    if not heads or any(isinstance(rule, ConstructionSoftmax) for rule in estimators):
-        heads.setdefault(math.inf, Construction(len(labels)))  # of the softmax form too, or to compare with
+    heads |= {rule.head.beta: rule.head for rule in estimators if isinstance(rule, ConstructionSoftmax)}
+    heads = heads or {math.inf: Construction(n_states)}  # to compare with
     last = tokens[-1]
+    shown = position_labels(tokens, len(tokens) + 1)
     for beta, rule in heads.items():
         scale = "β → ∞" if math.isinf(beta) else f"β = {beta:g}"
-        print(f"\nWhere the construction's second head looks from the last {last} ({scale}, ^: sentinel)")
-        _print_attention(["^", *tokens], rule.attention(encoded)[1][0, -1].tolist())
+        print(f"\nWhere the construction's second head looks from the last {last} ({scale}, {shown[0]}: sentinel)")
+        print(row_text(shown, rule.attention(encoded)[1][0, -1].tolist()))
     if last not in tokens[:-1]:
         print(f"{last} does not occur earlier: without a match, attention is a uniform average")
-    return 0
-
-
-def _print_attention(tokens: list[str], weights: list[float], width: int = 76) -> None:
-    from icl_estimators.text import columns_of
-
-    cells = ["·" if weight < 1e-6 else f"{weight:.2f}" if weight >= 0.005 else f"{weight:.0e}" for weight in weights]
-    column = max(map(columns_of, (*tokens, *cells))) + 2
-    per_line = max(1, (width - 9) // column)
-    for first in range(0, len(cells), per_line):
-        for title, row in (("token    ", tokens), ("weight   ", cells)):
-            print(title + "".join(" " * (column - columns_of(cell)) + cell for cell in row[first : first + per_line]))
 
 
 def _shown(tokens: list[str], longest: int = 60) -> str:

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from icl_estimators.estimators import get
 from icl_estimators.predict import LONGEST_DISPLAY, main, read_prompt
@@ -93,38 +91,6 @@ def test_a_csv_quotes_what_it_must(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "order", "tokens", "labels"),
-    [
-        ("ABA", None, "A B A", "A B"),
-        ("  BA\n", None, "B A", "A B"),
-        ("sun,rain, sun", None, "sun rain sun", "rain sun"),
-        ("sun;rain; sun", None, "sun rain sun", "rain sun"),
-        ("sun\train\tsun", None, "sun rain sun", "rain sun"),
-        ("sun", "rain,sun", "sun", "rain sun"),
-        ("10 9 10", None, "10 9 10", "10 9"),
-        ("-A-", None, "- A -", "- A"),
-        ("日本日", None, "日 本 日", "日 本"),
-        ("🌧☀🌧", None, "🌧 ☀ 🌧", "☀ 🌧"),
-        ("aA", None, "a A", "A a"),
-        ("ABA", "C,B,A", "A B A", "C B A"),
-        ("ABA", "CBA", "A B A", "C B A"),
-        ("ABA", " C B  A ", "A B A", "C B A"),
-        ("A", "A,B", "A", "A B"),
-        ("sun,rain", "rain, snow ,sun", "sun rain", "rain snow sun"),
-    ],
-)
-def test_prompts_and_orders_are_read(prompt: str, order: str | None, tokens: str, labels: str) -> None:
-    assert read_prompt(prompt, order) == (tokens.split(), tuple(labels.split()))
-
-
-@given(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=20))
-def test_every_spelling_of_a_prompt_is_the_same(tokens: list[str]) -> None:
-    expected = (tokens, tuple("ABCD"))
-    for glue in ("", " ", ",", " , "):
-        assert read_prompt(glue.join(tokens), "ABCD") == expected
-
-
-@pytest.mark.parametrize(
     ("prompt", "order", "message"),
     [
         ("", None, "the prompt is empty: give at least one token, as in ABACABADA"),
@@ -150,6 +116,14 @@ def test_every_spelling_of_a_prompt_is_the_same(tokens: list[str]) -> None:
         ("ABA", "A,B,A", "--order 'A,B,A' has an empty or repeated label: name each state once"),
         ("ABA", "A,,B", "--order 'A,,B' has an empty label"),
         ("ABA", "", "--order '' has an empty or repeated label"),
+        ("^", None, "the prompt is the sentinel alone, and nothing predicts the first token: give a token, as in ^A"),
+        ("^ ", "A,B", "the prompt is the sentinel alone"),
+        ("^v^v", None, "the prompt '^v^v' begins with ^, the sentinel, and has another ^: leave the first out, or"),
+        ("^,A,^", None, "the prompt '^,A,^' begins with ^, the sentinel, and has another ^"),
+        ("^GSPC,^DJI", None, "the prompt '^GSPC,^DJI' begins with ^, the sentinel, and has another ^"),
+        ("^A", None, "the prompt has one state, 'A'"),
+        ("^ABC", "A,B", "the prompt has 'C', which --order 'A,B' lacks: add it there"),
+        ("^,,A", None, "the prompt '^,,A' has an empty label"),
     ],
 )
 def test_bad_prompts_and_orders_are_one_line_and_status_2(
@@ -263,3 +237,124 @@ def test_labels_are_unknown_to_the_estimators(capsys: pytest.CaptureFixture[str]
 def test_a_checkpoint_that_nobody_reads_is_refused(refused: Callable[..., str]) -> None:
     line = refused(main, "ABA", "--estimators", "bigram", "--checkpoint", __file__)
     assert line.startswith("predict: --checkpoint is for transformer, which is not among the named estimators (bigram)")
+
+
+ABACA = """\
+What comes after the last A of ^ABACA
+
+estimator          A       B       C
+------------  ------  ------  ------
+construction  0.0000  0.5000  0.5000
+add-one       0.2000  0.4000  0.4000
+
+Attention of construction
+layer 1
+         ^     A     B     A     C     A
+   ^  1.00
+   A  1.00     ·
+   B     ·  1.00     ·
+   A     ·     ·  1.00     ·
+   C     ·     ·     ·  1.00     ·
+   A     ·     ·     ·     ·  1.00     ·
+layer 2
+         ^     A     B     A     C     A
+   ^  1.00
+   A  0.50  0.50
+   B  0.33  0.33  0.33
+   A     ·     ·  1.00     ·
+   C  0.20  0.20  0.20  0.20  0.20
+   A     ·     ·  0.50     ·  0.50     ·
+
+Rows: the token that attends. Columns: the token attended to. Each row sums to 1. ^: sentinel, before the first token.
+
+No attention to show: add-one
+"""
+
+
+def test_the_articles_matrices_are_one_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "^ABACA", "--attention", estimators="construction,add-one") == ABACA
+
+
+def test_the_sentinel_changes_no_prediction(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "^ABACA").replace("^ABACA", "ABACA") == run(capsys, "ABACA")
+    assert run(capsys, "^ABACA", "--csv") == run(capsys, "ABACA", "--csv")
+
+
+def test_a_state_called_like_the_sentinel_is_told_apart_from_it(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "^A^A", "--order", "^A", "--attention")
+    assert "start: sentinel" in out
+    assert "(β → ∞, start: sentinel)\n" in run(capsys, "^A^A", "--order", "^A")
+
+
+def test_estimators_that_look_at_the_same_places_come_together(capsys: pytest.CaptureFixture[str]) -> None:
+    rules = "construction,construction-softmax:2,construction:2,construction-softmax:3:beta=2"
+    out = run(capsys, "ABACA", "--attention", estimators=rules)
+    assert [line for line in out.splitlines() if line.startswith("Attention of ")] == [
+        "Attention of construction, construction-softmax:2",
+        "Attention of construction:2, construction-softmax:3:beta=2",
+    ]
+
+
+def test_a_longer_prompt_has_the_last_row_of_every_head(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "AB" * 20, "--attention")
+    assert "layer 1: where the last B looks\n" in out
+    assert "layer 2: where the last B looks\n" in out
+    assert "Rows: " not in out
+    rows = attention(out)
+    assert rows["token"] == ["^", *"AB" * 20] * 2
+    assert rows["weight"][39] == "1.00"
+    assert [row for row in rows["weight"][41:] if row != "·"] == ["0.05"] * 19
+
+
+def test_one_token_has_its_attention(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "   A  0.50  0.50\n" in run(capsys, "A", "--order", "A,B", "--attention")
+
+
+def test_the_csv_of_the_attention_is_every_weight(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "^ABACA", "--attention", "--csv", estimators="construction:2,construction-softmax:3,add-one")
+    table = list(csv.DictReader(io.StringIO(out)))
+    assert list(table[0]) == ["estimator", "layer", "head", "query", "key", "query_token", "key_token", "weight"]
+    assert {row["estimator"] for row in table} == {"construction:2", "construction-softmax:3"}
+    assert len(table) == 2 * 2 * (6 * 7 // 2)
+    own = get("construction:2").attention([[0, 1, 0, 2, 0]])  # type: ignore[attr-defined]
+    for row in table[: len(table) // 2]:
+        layer, query, key = (int(row[name]) for name in ("layer", "query", "key"))
+        assert row["weight"] == repr(float(own[layer - 1][0, query, key]))
+        assert (row["head"], row["query_token"], row["key_token"]) == ("1", "^ABACA"[query], "^ABACA"[key])
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_the_figure_is_written_and_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "new" / f"abaca.{kind}"
+    out = run(capsys, "^ABACA", "--attention", "--figure", str(file), estimators="construction")
+    assert out.endswith(f"\n\n{file}\n")
+    assert file.read_bytes()[:4] in (b"<?xm", b"\x89PNG", b"%PDF")
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_a_figure_needs_no_printed_attention(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "abaca.svg"
+    assert run(capsys, "ABACA", "--csv", "--figure", str(file)) == run(capsys, "ABACA", "--csv")
+    assert file.is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ABA", "--attention", "--estimators", "bigram,uniform"], "--attention: no estimator shows its attention (b"),
+        (["ABA", "--figure", "a.svg", "--estimators", "bigram"], "--figure: no estimator shows its attention (bigram)"),
+        (["AB" * 101, "--attention"], "--attention is for up to 200 tokens, and the prompt has 202: shorten it, or"),
+        (["AB" * 101, "--figure", "a.svg"], "--figure is for up to 200 tokens, and the prompt has 202"),
+        (["ABA", "--figure", "a.jpg"], "a.jpg has no ending that says how to draw it: name it .svg, .png or .pdf"),
+        (["ABA", "--figure", f"{__file__}/a.svg"], f"cannot write {__file__}/a.svg: its folder is not writable"),
+    ],
+)
+def test_attention_that_cannot_be_shown_is_refused(
+    refused: Callable[..., str], arguments: list[str], message: str
+) -> None:
+    assert refused(main, *arguments).startswith(f"predict: {message}")
+
+
+def test_what_is_changed_is_shown_as_it_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "^ABACA", "--attention", estimators="construction:layer1=uniform")
+    assert "   A  0.50  0.50\n   B  0.33  0.33  0.33\n" in out.partition("layer 2")[0]

@@ -180,6 +180,8 @@ class ConstructionSoftmax:
         at K = 3, α = 1, T = 100. "tuned" asks `tune`, and the number becomes part of the name.
     direct_path : bool
         Whether the bonus for repeating the current token stays in; a trained model can cancel it.
+    beta : float, optional
+        β > 0, the scale of both attentions; by default the limit β → ∞.
     tune : callable, optional
         `direct_path` → γ, suited to some law and length: :func:`icl_estimators.experiments.tuning.gamma_tuner`.
 
@@ -189,12 +191,14 @@ class ConstructionSoftmax:
         Also a spec that makes this estimator, including γ.
     gamma : float
     gamma_from : {"default", "given", "tuned"}
+    head : Construction
+        The two attention layers that are read out.
 
     Raises
     ------
     InputError
-        If `n_states` is below 2, `gamma` is not a number of at least 0, `direct_path` is not true or false, or γ is to
-        be tuned without `tune`.
+        If `n_states` is below 2, `gamma` is not a number of at least 0, `beta` not a number above 0, `direct_path` is
+        not true or false, γ is to be tuned without `tune`, or to be tuned at a finite β.
 
     Examples
     --------
@@ -211,6 +215,7 @@ class ConstructionSoftmax:
         gamma: float | str | None = None,
         *,
         direct_path: bool = True,
+        beta: float | None = None,
         name: str | None = None,
         tune: Callable[[bool], float] | None = None,
     ) -> None:
@@ -218,9 +223,13 @@ class ConstructionSoftmax:
         if not isinstance(direct_path, bool):
             raise InputError(f"direct_path must be true or false, not {direct_path!r}")
         self.direct_path = direct_path
-        self.family = "construction-softmax" if direct_path else "construction-softmax:direct_path=false"
+        self.head = Construction(self.n_states, beta)
+        path = "" if direct_path else ":direct_path=false"
+        self.family = f"construction-softmax{path}"
         self.gamma_from: Literal["default", "given", "tuned"] = "default" if gamma is None else "given"
         if gamma == "tuned":
+            if beta is not None:
+                raise InputError("γ is tuned for the limit β → ∞ only: give the number, or leave beta out")
             if tune is None:
                 raise InputError(
                     "construction-softmax:tuned needs chains and a length to tune γ on, but there are none here: "
@@ -232,14 +241,15 @@ class ConstructionSoftmax:
             0.0 if used == 0 and not isinstance(used, bool) else positive_real(used, "gamma of construction-softmax")
         )
         what = "softmax of frequencies" + (" with a bonus for repeating" if direct_path else "")
-        self.display = f"{what}, γ = {self.gamma:.3g}"
+        self.display = f"{what}, γ = {self.gamma:.3g}" + ("" if beta is None else f", β = {self.head.beta:.3g}")
         value = "" if self.gamma_from == "default" else f":{exactly(self.gamma)}"
-        self.name = name or f"construction-softmax{value}{'' if direct_path else ':direct_path=false'}"
+        scale = "" if beta is None else f":beta={exactly(self.head.beta)}"
+        self.name = name or f"construction-softmax{value}{scale}{path}"
 
     def predict_proba(self, tokens: ArrayLike) -> Array:
         """Predict after every prefix: (N, T) integers in [0, K) → (N, T, K) float64."""
         checked = as_tokens(tokens, self.n_states)
-        logits = induction_path(checked, self.n_states)
+        logits = induction_path(checked, self.n_states, self.head.beta)
         if self.direct_path:
             logits = logits + (checked[:, :, None] == np.arange(self.n_states))
         return np.asarray(softmax(self.gamma * logits, axis=-1))

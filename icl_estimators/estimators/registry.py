@@ -18,6 +18,7 @@ from typing import Any
 
 from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
 from icl_estimators.estimators.checkpoint_labels import label_checkpoints
+from icl_estimators.estimators.interventions import CHANGES, WITH_HEADS, intervene
 from icl_estimators.estimators.training_runs import pool_runs
 from icl_estimators.validation import InputError, positive_int
 
@@ -171,7 +172,9 @@ def get(
     Parameters
     ----------
     spec : str
-        ``name[:value][:key=value…]``, or ``package.module:attribute[:key=value…]``.
+        ``name[:value][:key=value…]``, or ``package.module:attribute[:key=value…]``. The parts that
+        :func:`icl_estimators.intervene` can change are options of `transformer` and the constructions:
+        ``transformer:layer1=previous``, ``construction:30:gamma=2.2``.
     n_states : int
         K ≥ 2.
     concentration : float
@@ -387,6 +390,7 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
     named = [key for key, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     # Options of the study are not options of a spec, and `name` is how a caller labels a row.
     reserved = {"n_states", "concentration", "name", "tune"}
+    changes: dict[str, Any] = {}  # of the mechanism, after it is made
     arguments = {key: item for key, item in offered.items() if key in named or (takes_any and key == "n_states")}
     own = [key for key in named if key not in reserved]
     positional = [key for key in own if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY]
@@ -394,9 +398,13 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
         if not positional:
             raise InputError(f"{parsed.text}: {parsed.head} takes no value: write {_usage(parsed.head)}")
         arguments[positional[0]] = value
+    changeable = CHANGES if parsed.head in WITH_HEADS else ()
     for key, item in parsed.options.items():
+        if key in changeable and key not in own:
+            changes[key] = item
+            continue
         if key not in own and (key in reserved or not takes_any):
-            choices = ", ".join(own) or "none"
+            choices = ", ".join(dict.fromkeys((*own, *changeable))) or "none"
             raise InputError(f"{parsed.text}: unknown option {key!r} (options: {choices})")
         if value is not None and key == positional[0]:
             raise InputError(f"{parsed.text} gives {key} twice")
@@ -405,7 +413,8 @@ def _build(factory: Callable[..., Any], parsed: Spec, offered: dict[str, Any], v
         if key not in arguments and parameters[key].default is inspect.Parameter.empty:
             usage = _usage(parsed.head) if parsed.head in REGISTRY else f"{parsed.text}:{key}=…"
             raise InputError(f"{parsed.text} needs a value for {key}: write {usage}")
-    return factory(**arguments)
+    made = factory(**arguments)
+    return intervene(made, **changes) if changes else made
 
 
 _USAGE = {
@@ -413,8 +422,9 @@ _USAGE = {
     "add-constant": "add-constant:0.5 or add-constant:0.5:order=2",
     "krichevsky-trofimov": "krichevsky-trofimov or krichevsky-trofimov:order=2",
     "recency": "recency:0.9",
+    "transformer": "transformer, transformer:far=last or transformer:layer1=previous",
     "construction": "construction or construction:30",
-    "construction-softmax": "construction-softmax, construction-softmax:2.2, …:tuned or …:direct_path=false",
+    "construction-softmax": "construction-softmax, construction-softmax:2.2, …:tuned, …:beta=30 or …:direct_path=false",
     "bigram": "bigram, bigram:unseen=prefix or bigram:order=2",
 }
 

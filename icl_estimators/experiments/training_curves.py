@@ -18,13 +18,13 @@ _QUANTITIES = ("loss_nats", "regret_nats", "learning_rate")
 def training_table(estimators: Iterable[Estimator]) -> Table | None:
     """Return training.csv: the metrics file NAME.csv beside each checkpoint NAME.safetensors; None if there is none.
 
-    A file that is no metrics file of ours is left alone.
+    A file that is no metrics file of ours is left alone. A model that was changed after its training has no curve.
     """
     rows: list[tuple[Cell, ...]] = []
     for estimator in estimators:
         path = weights_of(estimator)
         metrics = None if path is None else path.with_suffix(".csv")
-        if metrics is None or not metrics.is_file():
+        if metrics is None or not metrics.is_file() or _is_changed(estimator):
             continue
         try:
             with open(metrics, encoding="utf-8", newline="") as file:
@@ -39,3 +39,9 @@ def training_table(estimators: Iterable[Estimator]) -> Table | None:
             continue
         rows += [row for row in found if not math.isnan(row[3])]
     return Table.of("training", rows) if rows else None
+
+
+def _is_changed(estimator: Estimator) -> bool:
+    from icl_estimators.estimators.intervened import Intervened  # loads torch, which a model with weights has done
+
+    return isinstance(estimator, Intervened)

@@ -10,6 +10,7 @@ from icl_estimators.transformer.interventions import (
     INTERVENTIONS,
     PERFECT_READ_OUT,
     Intervention,
+    intervened_attention,
     intervened_logits,
 )
 from icl_estimators.transformer.model import Transformer, initial_parameters
@@ -41,6 +42,7 @@ __all__ = [
     "folded_logits",
     "folded_loss",
     "initial_parameters",
+    "intervened_attention",
     "intervened_logits",
     "load_checkpoint",
     "save_checkpoint",

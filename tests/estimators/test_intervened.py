@@ -50,3 +50,18 @@ def test_a_model_of_another_form_is_refused():
 
     with pytest.raises(InputError, match="no folded form"):
         Intervened(Unfolded(), Intervention())
+
+
+def test_it_shows_where_the_replaced_heads_look(intact):
+    tokens = np.random.default_rng(0).integers(0, 3, size=(4, 9))
+    for own, shown in zip(intact.attention(tokens), Intervened(intact, Intervention()).attention(tokens), strict=True):
+        np.testing.assert_array_equal(shown, own)
+    first, second = Intervened(intact, Intervention("even", layer1="previous", layer2="uniform")).attention(tokens)
+    np.testing.assert_array_equal(first[0], np.eye(9, k=-1) + np.eye(9)[0][:, None] * np.eye(9)[0])
+    np.testing.assert_allclose(second[0], np.tri(9) / np.arange(1, 10)[:, None], rtol=1e-6)
+
+
+def test_it_keeps_what_the_intact_model_offers(intact):
+    rule = Intervened(intact, Intervention("even", layer1="uniform"))
+    assert (rule.windowed, rule.checkpoint, rule.info, rule.recipe) == (True, intact.checkpoint, intact.info, None)
+    assert rule.model is intact

@@ -172,7 +172,7 @@ def test_a_name_near_nothing_lists_all(spec: str) -> None:
         ("bigram:seen=prefix", r"bigram:seen=prefix: unknown option 'seen' \(options: unseen, order\)"),
         ("construction:0", r"beta of construction must be a finite number above 0, not 0"),
         ("construction:inf", r"beta of construction must be a finite number above 0, not inf"),
-        ("construction:gamma=2", r"construction:gamma=2: unknown option 'gamma' \(options: beta\)"),
+        ("construction:delta=2", r"construction:delta=2: unknown option 'delta' \(options: beta, layer1, "),
         ("construction-softmax:direct_path=1", r"direct_path must be true or false, not 1"),
         ("construction-softmax:2:gamma=3", r"construction-softmax:2:gamma=3 gives gamma twice"),
         ("add-one:order=-1", r"order must be an integer of at least 0, not -1"),

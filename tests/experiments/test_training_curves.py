@@ -38,3 +38,11 @@ def test_another_file_of_that_name_is_left_alone(tmp_path: Path, text: str | Non
     if text is not None:
         (tmp_path / "mine.csv").write_text(text, encoding="utf-8")
     assert training_table([get("transformer", checkpoint=tmp_path / "mine.safetensors")]) is None
+
+
+@trained
+def test_a_model_that_was_changed_afterwards_has_no_curve() -> None:
+    table = training_table([get("transformer:layer1=previous"), get("transformer")])
+    assert table is not None
+    assert set(table.frame().estimator) == {"transformer"}
+    assert training_table([get("transformer:layer2=zero")]) is None

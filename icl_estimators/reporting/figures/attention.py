@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from icl_estimators.reporting.figures.lines import context_axis, curve_of, draw_curves
+from icl_estimators.reporting.figures.token_axes import token_axes
 from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.style import MUTED, SEQUENTIAL, WIDTH, Look, figure_style, heat_map
 
@@ -52,7 +52,7 @@ def attention_example_figure(results: Results, name: str) -> Figure:
         for axes, layer in zip(panels, (1, 2), strict=True):
             weights, labels = _matrix(frame[frame["layer"] == layer], n_states)
             mesh = heat_map(axes, weights, SEQUENTIAL, 0.0, 1.0)
-            _token_axes(axes, labels)
+            token_axes(axes, labels, size=8 if max(map(len, labels)) <= 2 else 6)
             axes.set_title(f"layer {layer}")
             axes.set_xlabel("key: the token attended to")
         panels[0].set_ylabel("query: the token that attends")
@@ -74,14 +74,6 @@ def _matrix(rows: pd.DataFrame, n_states: int) -> tuple[np.ndarray[Any, Any], li
             weights[query, key] = row["weight"]
             tokens[query] = row["query_token"]
     return weights, [state_label(token, n_states) for token in tokens]
-
-
-def _token_axes(axes: Axes, labels: list[str]) -> None:
-    ticks = np.arange(len(labels)) + 0.5
-    size = 8 if max(map(len, labels)) <= 2 else 6
-    axes.set_xticks(ticks, labels, fontsize=size, rotation=0 if size == 8 else 90)
-    axes.set_yticks(ticks, labels, fontsize=size)
-    axes.set_facecolor("#F0F0F0")  # what causality masks is no share of 0
 
 
 def mass_figure(results: Results) -> Figure:
