@@ -283,8 +283,8 @@ def compare_observed(
     Returns
     -------
     Comparison
-        With the tables `risk`, `differences`, `pairs`, `transitions`, `concentration`, `orders` and
-        `likelihood_ratio`.
+        With the tables `risk`, `differences`, `pairs`, `series`, `cumulative`, `transitions`, `concentration`,
+        `concentration_profile`, `orders` and `likelihood_ratio`.
 
     Raises
     ------

@@ -125,6 +125,24 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "series": Schema(
+        "the first tokens of the observed sequences",
+        (
+            *_integer(sequence="number of the sequence, from 1 in the order of the data"),
+            *_text(id="its name; empty where it has none"),
+            *_integer(position="position of the token in its sequence, from 1"),
+            *_text(state="the state"),
+        ),
+    ),
+    "cumulative": Schema(
+        "loss in excess of the reference's, summed over time",
+        (
+            *_ESTIMATOR,
+            *_text(reference="the row of the same kind that is subtracted"),
+            *_integer(prediction="number of predictions so far, in the order of the data"),
+            *_number(difference="sum of the differences in log loss so far, in nats; above 0 the reference is ahead"),
+        ),
+    ),
     "transitions": Schema(
         "observed transitions, over all sequences together",
         (
@@ -157,6 +175,17 @@ SCHEMAS: dict[str, Schema] = {
                 log_loss_nats="mean log loss per prediction at the estimate, in nats",
             ),
             *_NOTE,
+        ),
+    ),
+    "concentration_profile": Schema(
+        "log likelihood of the concentration",
+        (
+            *_HISTORY,
+            *_integer(order="how many tokens are the context"),
+            *_number(
+                concentration="α of the Dirichlet prior",
+                log_likelihood_ratio="log marginal likelihood at α minus its maximum, in nats",
+            ),
         ),
     ),
     "orders": Schema(

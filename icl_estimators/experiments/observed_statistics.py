@@ -27,6 +27,7 @@ __all__ = ["ORDERS", "statistics_tables"]
 Array = NDArray[np.float64]
 
 ORDERS = (0, 1, 2)
+_PROFILE_POINTS = 61
 _ALL_PAIRS = 200  # states up to which transitions that never occurred are listed too
 
 
@@ -39,7 +40,7 @@ def statistics_tables(
     pooled: Sequence[History] = (),
     matrix: Array | None = None,
 ) -> dict[str, Table]:
-    """Return transitions.csv, concentration.csv, orders.csv and likelihood_ratio.csv.
+    """Return transitions.csv, concentration.csv, concentration_profile.csv, orders.csv and likelihood_ratio.csv.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def statistics_tables(
     --------
     >>> data = ObservedSequences("coin", ("a", "b"), (np.array([0, 1, 1, 0, 1, 0, 0]),))
     >>> [len(table.rows) for table in statistics_tables(data, window=10).values()]
-    [4, 3, 6, 2]
+    [4, 3, 61, 6, 2]
     """
     corpus = Corpus.of(data.sequences, data.n_states)
     names = [*data.labels, *(f"state {k + 1}" for k in range(len(data.labels), data.n_states))]
@@ -71,6 +72,7 @@ def statistics_tables(
     return {
         "transitions": Table.of("transitions", _transitions(corpus, names, concentration, level)),
         "concentration": Table.of("concentration", _concentrations(corpus, evidence, rows, level)),
+        "concentration_profile": Table.of("concentration_profile", _profiles(evidence)),
         "orders": Table.of("orders", _orders(evidence, rows, level)),
         "likelihood_ratio": Table.of("likelihood_ratio", _tests(corpus, names, matrix)),
     }
@@ -173,6 +175,13 @@ def _concentrations(
         )
         note = _limit_note(best.estimate) or group.why_not or group.method
         yield (history.kind, 1, "log_loss", best.estimate, best.low, best.high, best.log_loss, note)
+
+
+def _profiles(evidence: dict[Kind, _Evidence]) -> Iterator[tuple[Cell, ...]]:
+    for kind, found in evidence.items():
+        likelihood, fit = found.likelihoods[1], found.fits[1]
+        for alpha in np.geomspace(1e-3, 1e3, _PROFILE_POINTS).tolist():
+            yield (kind, 1, alpha, likelihood.log_likelihood(alpha) - fit.log_likelihood)
 
 
 def _limit_note(estimate: float) -> str:

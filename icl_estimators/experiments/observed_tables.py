@@ -12,6 +12,7 @@ from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.loss_groups import LossGroup
 from icl_estimators.experiments.observed import observed_losses_of, risk_row
 from icl_estimators.experiments.observed_losses import History
+from icl_estimators.experiments.observed_series import cumulative_table, series_table
 from icl_estimators.sources import ObservedSequences
 from icl_estimators.validation import InputError, probability_level
 
@@ -30,7 +31,7 @@ def observed_tables(
     pooled: Sequence[History] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, Table]:
-    """Return risk.csv, differences.csv and pairs.csv for observed sequences.
+    """Return risk.csv, differences.csv, pairs.csv, series.csv and cumulative.csv for observed sequences.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def observed_tables(
     >>> rules = [get("add-one", n_states=2), get("uniform", n_states=2)]
     >>> tables = observed_tables(rules, data, reference="add-one", window=10)
     >>> [len(table.rows) for table in tables.values()]
-    [2, 1, 1]
+    [2, 1, 1, 9, 6]
     """
     level = probability_level(level)
     names = [estimator.name for estimator in estimators]
@@ -85,4 +86,6 @@ def observed_tables(
         "risk": Table.of("risk", (risk_row(row, found, level) for row in found.rows)),
         "differences": Table.of("differences", differences),
         "pairs": Table.of("pairs", pairs),
+        "series": series_table(data),
+        "cumulative": cumulative_table(found, reference),
     }

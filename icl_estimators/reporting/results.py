@@ -117,8 +117,9 @@ class Results:
 
         Specs stand in the section on methods only.
         """
-        if name in self._windowed:
-            return f"{self.display(self._windowed[name])}, last {self.length}"
+        if name in self._histories:
+            estimator, history = self._histories[name]
+            return f"{self.display(estimator)}, {_HISTORY_NAMES[history].format(**self.options)}"
         shown = str(self.rules.get(name, {}).get("display", name))
         if name in self.bayes:
             return f"{shown} (Bayes)" if name != "bayes" else shown
@@ -127,11 +128,15 @@ class Results:
         return shown
 
     @cached_property
-    def _windowed(self) -> dict[str, str]:
-        """Whose row it is where an estimator reads only the last tokens of an observed sequence."""
+    def _histories(self) -> dict[str, tuple[str, str]]:
+        """Whose row it is, and what is known there, where that is not the whole history of an observed sequence."""
         if not self.observed:
             return {}
-        return {of_window(name, self.length): name for name in self.options["estimators"]}
+        recorded: dict[str, dict[str, str]] = self.run.get("histories", {})
+        if not recorded:  # older folders
+            return {of_window(name, self.length): (name, "window") for name in self.options["estimators"]}
+        known = {row: (found["estimator"], found["history"]) for row, found in recorded.items()}
+        return {row: found for row, found in known.items() if found[1] != "alone"}
 
     @cached_property
     def positive(self) -> frozenset[str]:
@@ -243,6 +248,9 @@ _READ: dict[Type, Callable[[str], Any]] = {Type.NUMBER: _number, Type.INTEGER: _
 
 _NEEDED = dict.fromkeys(KINDS, "risk.csv") | {"smoothing": "smoothing.csv", "exact": "exact.csv"}
 """The table without which there is no study of a kind."""
+
+_HISTORY_NAMES = {"window": "last {length}", "pooled": "pooled", "folds": "other folds"}
+"""What a row is called that does not stand for the whole history of each sequence alone."""
 
 
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:

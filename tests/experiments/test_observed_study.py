@@ -28,8 +28,8 @@ def test_a_study_says_what_decides_its_numbers() -> None:
     assert changed["data_sha256"] != record["data_sha256"]
     result = study.run()
     assert list(result.tables) == [
-        *("risk", "differences", "pairs"),
-        *("transitions", "concentration", "orders", "likelihood_ratio"),
+        *("risk", "differences", "pairs", "series", "cumulative"),
+        *("transitions", "concentration", "concentration_profile", "orders", "likelihood_ratio"),
     ]
     assert result.run["options"] == record
     row = result.risk.query("estimator == 'uniform'")
