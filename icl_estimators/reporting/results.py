@@ -127,6 +127,14 @@ class Results:
             return f"{name} (mean of {len(self.recipes[name])} training runs)"
         return shown
 
+    def history_of(self, name: str) -> str:
+        """Return what a row of observed data knows: `alone`, `window`, `pooled` or `folds`."""
+        return self._histories.get(name, (name, "alone"))[1]
+
+    def estimator_of(self, name: str) -> str:
+        """Return the estimator that a row of observed data is of."""
+        return self._histories.get(name, (name, "alone"))[0]
+
     @cached_property
     def _histories(self) -> dict[str, tuple[str, str]]:
         """Whose row it is, and what is known there, where that is not the whole history of an observed sequence."""

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from icl_estimators.reporting.marks import mark
 from icl_estimators.reporting.results import Results, records
 from icl_estimators.reporting.style import WIDTH, figure_style, wrap_name
-from icl_estimators.row_names import of_window
 
 __all__ = ["log_loss_figure"]
 
@@ -19,12 +18,11 @@ def log_loss_figure(results: Results) -> Figure:
     rows = rows[np.isfinite(rows["estimate"])].sort_values("estimate", kind="stable")
     names = results.options["estimators"]
     looks = results.looks(names)
-    whose = {of_window(name, results.length): name for name in names}
     with figure_style():
         figure = Figure(figsize=(WIDTH, 0.7 + 0.3 * max(3, len(rows))))
         axes = figure.add_subplot()
         for place, row in enumerate(records(rows)):
-            colour = looks[whose.get(row["estimator"], row["estimator"])].colour
+            colour = looks[results.estimator_of(str(row["estimator"]))].colour
             (dot,) = axes.plot(row["estimate"], place, "o", color=colour, markersize=5)
             name, value = results.display(str(row["estimator"])), row["estimate"]
             mark(dot, name, "dot", x=[value], estimate=[place], low=[row["ci_low"]], high=[row["ci_high"]])

@@ -10,6 +10,7 @@ from typing import Any
 from icl_estimators.reporting.markdown import Page, escape
 from icl_estimators.reporting.numbers import counted, digits_that_add_up, interval, interval_of, percent_interval, spell
 from icl_estimators.reporting.results import Results, records
+from icl_estimators.reporting.sections.data import order_sentence
 from icl_estimators.reporting.sections.smoothing import pseudo_counts
 from icl_estimators.row_names import of_window
 
@@ -138,7 +139,7 @@ def _nearest_observed(results: Results) -> str:
     for index, group in enumerate(results.pairs.groups(list(found))):
         best, others = found[group[0]], [found[name] for name in group[1:]]
         if index == 1:
-            text += " Whole histories are compared only with whole histories, and windows only with windows."
+            text += " Rows are compared only with rows that know the same tokens."
         shown = interval(best.value, best.low, best.high)
         text += f" {_name(results, best.name)} has {shown} nats per prediction."
         if others:
@@ -276,7 +277,8 @@ def add_answer(page: Page, results: Results) -> None:
         page.heading("Distance from Bayes", "distance")
     else:
         page.heading("The answer", "answer")
-    sentences = [nearest_sentence(results), model_sentence(results), departure_sentence(results)]
+    sentences = [nearest_sentence(results), order_sentence(results), model_sentence(results)]
+    sentences.append(departure_sentence(results))
     if not answered:
         sentences = [*map(alarm_sentence, results.alarms), *sentences, pseudo_count_sentence(results)]
     page.items([sentence for sentence in sentences if sentence])
