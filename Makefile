@@ -12,11 +12,11 @@ evaluate: $(VENV)/installed
 
 test: lint types $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" tests
-	$(BIN)/python -m pytest --doctest-modules icl_estimators --doctest-glob='README.md' README.md
+	$(BIN)/python -m pytest --doctest-modules icl_estimators --doctest-glob='*.md' README.md docs
 
 test-all: lint types $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile tests
-	$(BIN)/python -m pytest --doctest-modules icl_estimators --doctest-glob='README.md' README.md
+	$(BIN)/python -m pytest --doctest-modules icl_estimators --doctest-glob='*.md' README.md docs
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
