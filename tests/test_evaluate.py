@@ -379,7 +379,10 @@ def test_observed_series_leave_nothing_of_an_overwritten_study(tmp_path: Path) -
     (tmp_path / "figures").mkdir(exist_ok=True)
     (tmp_path / "figures" / "mine.svg").write_text("mine")
     assert main(["--dataset", "elnino", "--estimators", "add-one", "--no-report", *out, "--force"]) == 0
-    assert sorted(contents(tmp_path)) == ["differences.csv", "figures/mine.svg", "pairs.csv", "risk.csv", "run.json"]
+    assert sorted(contents(tmp_path)) == [
+        *("concentration.csv", "concentration_profile.csv", "cumulative.csv", "differences.csv", "figures/mine.svg"),
+        *("likelihood_ratio.csv", "orders.csv", "pairs.csv", "risk.csv", "run.json", "series.csv", "transitions.csv"),
+    ]
 
 
 def test_el_nino_has_its_known_losses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
