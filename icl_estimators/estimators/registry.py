@@ -20,6 +20,7 @@ from typing import Any
 from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
 from icl_estimators.estimators.checkpoint_labels import label_checkpoints
 from icl_estimators.estimators.interventions import CHANGES, WITH_HEADS, intervene
+from icl_estimators.estimators.misfits import misfit
 from icl_estimators.estimators.own_modules import import_own, is_file
 from icl_estimators.estimators.training_runs import pool_runs
 from icl_estimators.validation import InputError, positive_int
@@ -359,6 +360,8 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     target = getattr(module, parsed.value)
     made = target
     if inspect.isclass(target) or not hasattr(target, "predict_proba"):
+        if not (inspect.isclass(target) or inspect.isroutine(target)) and (fault := misfit(target)):
+            raise ContractError(f"{parsed.text} {fault}")
         if not callable(target):
             raise ContractError(f"{parsed.text} is neither an estimator nor a class or function that makes one")
         try:
@@ -370,7 +373,8 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     elif parsed.options:
         raise InputError(f"{parsed.text}: the object already exists and takes no options")
     if not isinstance(made, Estimator):
-        raise ContractError(f"{parsed.text}: {made!r} lacks name, n_states or predict_proba")
+        fault = misfit(made) or "lacks name, n_states or predict_proba"
+        raise ContractError(f"{parsed.text}: {made!r:.80} {fault}".replace("\n", " "))
     _remember(made, module.__name__)
     if made.n_states != offered["n_states"]:
         raise UnsupportedStates(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icl_estimators.api import compare
-from icl_estimators.estimators import get
+from icl_estimators.estimators import ContractError, get
 from icl_estimators.estimators.identity import Sealed
 from icl_estimators.estimators.own_modules import files_of, import_own, is_file
 from icl_estimators.validation import InputError
@@ -30,6 +30,11 @@ class Rule:
 
 def make(n_states):
     return Rule(n_states, "made")
+"""
+NET = """
+import torch
+
+net = torch.nn.GRU(3, 4)
 """
 
 
@@ -102,6 +107,14 @@ def test_what_cannot_be_imported_is_one_line(file: Path, tmp_path: Path, spec: s
     with pytest.raises(InputError, match=message) as refused:
         get(spec.format(folder=folder, file=file))
     assert "\n" not in str(refused.value)
+
+
+def test_a_torch_module_in_a_file_is_to_be_wrapped(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(NET)
+    with pytest.raises(
+        ContractError, match=r"net\.py:net is a plain torch module: wrap it, icl_estimators\.from_torch"
+    ):
+        get(f"{tmp_path / 'net.py'}:net")
 
 
 def test_a_module_by_name_is_no_file() -> None:
