@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from icl_estimators.estimators import Estimator, check_estimator, get
     from icl_estimators.estimators.interventions import intervene
     from icl_estimators.estimators.model import from_torch
+    from icl_estimators.estimators.own_runs import training_runs
     from icl_estimators.experiments.exact import ExactRisk, exact_risk
     from icl_estimators.reporting.prompt_attention import PromptAttention
     from icl_estimators.sources import ChainLaw, sample_chains
@@ -59,6 +60,7 @@ __all__ = [
     "predictions",
     "read_results",
     "sample_chains",
+    "training_runs",
 ]
 
 # Loaded on use (PEP 562), so that a command that needs no SciPy or torch starts without them.
@@ -86,6 +88,7 @@ _HOMES = {
     "predictions": "icl_estimators.api",
     "read_results": "icl_estimators.api",
     "sample_chains": "icl_estimators.sources",
+    "training_runs": "icl_estimators.estimators.own_runs",
 }
 
 
