@@ -19,7 +19,8 @@ from icl_estimators.engine.running import Progress
 from icl_estimators.estimators import Estimator, tolerance_lines
 from icl_estimators.experiments.assembly import Paths, assemble
 from icl_estimators.experiments.compare import run_study
-from icl_estimators.experiments.identification import identification_study
+from icl_estimators.experiments.cost import cost_line
+from icl_estimators.experiments.identification import IdentificationOptions, identification_study
 from icl_estimators.experiments.observed import unchecked_line
 from icl_estimators.experiments.observed_study import ObservedStudy
 from icl_estimators.experiments.predictions import Given, drawn_sequences, given_sequences, prediction_columns
@@ -201,7 +202,7 @@ def compare(
     **options
         What the study is, under the names of the flags of ``evaluate``: `reference`, `checkpoints`, `device`, `chains`,
         `sequences_per_chain`, `decomposition_chains`, `decomposition_sequences`, `length`, `states`, `concentration`,
-        `start`, `seed`, `level`, `keep`. :class:`~icl_estimators.experiments.study.StudyOptions` and
+        `start`, `seed`, `level`, `exact_checks`, `keep`. :class:`~icl_estimators.experiments.study.StudyOptions` and
         :class:`~icl_estimators.experiments.study.Study` explain them.
 
     Returns
@@ -231,6 +232,7 @@ def compare(
     """
     refuse_in_worker(jobs)
     study = Study.build(estimators, warn=_warn_caller, **options)
+    _say_cost(study)
     return Comparison.of(run_study(study, jobs=jobs, progress=progress))
 
 
@@ -327,13 +329,13 @@ def compare_observed(
     return Comparison.of(study.run(progress))
 
 
-@_shows(ChainOptions)
+@_shows(IdentificationOptions)
 def identify_estimator(
     asked: str | Estimator = "transformer",
     *,
     jobs: int = 1,
     progress: Progress | None = None,
-    **options: Unpack[ChainOptions],
+    **options: Unpack[IdentificationOptions],
 ) -> Identification:
     """Find which estimator a model is like, and where it loses against Bayes.
 
@@ -368,6 +370,7 @@ def identify_estimator(
     """
     refuse_in_worker(jobs)
     study = identification_study(asked, warn=_warn_caller, **options)
+    _say_cost(study)
     return Identification.of(run_study(study, jobs=jobs, progress=progress))
 
 
@@ -673,6 +676,11 @@ def read_results(folder: str | os.PathLike[str]) -> Comparison:
     """
     found = read_folder(Path(folder))
     return _CLASSES.get(kind_of(found.run), Comparison)(found.tables, found.run)
+
+
+def _say_cost(study: Study) -> None:
+    if (line := cost_line(study)) is not None:
+        _warn_caller(line)
 
 
 def _warn_caller(line: str) -> None:

@@ -21,6 +21,7 @@ from icl_estimators.options import (
     count,
     decomposition_parent,
     estimator_parent,
+    exact_parent,
     flags_of,
     kept,
     level,
@@ -50,7 +51,7 @@ def _parser() -> Parser:
         description="Compare next-token estimators on freshly sampled Markov chains or, with --dataset or --sequences, "
         "on observed\nsequences: KL, regret, total variation, squared error and log loss, with intervals and paired "
         "differences.",
-        parents=[estimator_parent(), sampling_parent(), decomposition_parent(), data_parent()],
+        parents=[estimator_parent(), sampling_parent(), decomposition_parent(), exact_parent(), data_parent()],
     )
     parser.add_argument(
         "--reference",
@@ -171,10 +172,13 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResul
     from icl_estimators.estimators.identity import study_identity
     from icl_estimators.experiments.assembly import weight_files
     from icl_estimators.experiments.compare import run_study
+    from icl_estimators.experiments.cost import cost_line
     from icl_estimators.experiments.study import Study, StudyOptions
     from icl_estimators.files import require_writable
 
     study = Study.build(options.estimators, warn=warn, dashes="--", **flags_of(options, StudyOptions))
+    if (line := cost_line(study)) is not None and not options.quiet:
+        warn(line)
     record = {"options": study.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
     check_folder(options.out, record, force=options.force)

@@ -30,6 +30,7 @@ __all__ = [
     "count",
     "decomposition_parent",
     "estimator_parent",
+    "exact_parent",
     "flags_of",
     "kept",
     "level",
@@ -330,9 +331,9 @@ def decomposition_parent() -> Parser:
     parent.add_argument(
         "--decomposition-chains",
         type=natural,
-        default=500,
         metavar="R",
-        help="number of chains in the nested design for bias and variance; 0 omits it (default 500)",
+        help="number of chains in the nested design for bias and variance; 0 omits it (default 500; with an estimator "
+        "of your own, in proportion to --chains)",
     )
     parent.add_argument(
         "--decomposition-sequences",
@@ -340,6 +341,19 @@ def decomposition_parent() -> Parser:
         default=64,
         metavar="S",
         help="sequences of each of these chains, at least 2 (default 64)",
+    )
+    return parent
+
+
+def exact_parent() -> Parser:
+    """Return the flag that switches exact checks off, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument(
+        "--no-exact-checks",
+        dest="exact_checks",
+        action="store_const",
+        const=False,
+        help="do not ask for all prefixes of short lengths, which check the risk and give the exact part of the budget",
     )
     return parent
 

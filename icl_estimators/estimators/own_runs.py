@@ -29,6 +29,8 @@ class OwnRun:
         What the rows of all runs together are called.
     """
 
+    wraps_own = True
+
     def __init__(self, rule: Estimator, name: str, recipe: str) -> None:
         self._rule = rule
         self.name, self.n_states, self.recipe = name, rule.n_states, recipe

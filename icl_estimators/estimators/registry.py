@@ -35,6 +35,7 @@ __all__ = [
     "family_of",
     "get",
     "get_all",
+    "is_own",
     "is_rule",
     "parse_spec",
     "rules_record",
@@ -290,6 +291,19 @@ def is_rule(estimator: object) -> bool:
     """
     kind = type(estimator)
     return f"{kind.__module__}:{kind.__qualname__}" in {REGISTRY[name] for name in BUILT_IN_NAMES}
+
+
+def is_own(estimator: object) -> bool:
+    """Say whether an estimator is a person's own: not of this package, or a module of theirs that it wraps.
+
+    Examples
+    --------
+    >>> is_own(get("add-one")), is_own(get("transformer"))
+    (False, False)
+    """
+    if type(estimator).__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return True
+    return bool(getattr(type(estimator), "wraps_own", False))
 
 
 def family_of(estimator: object) -> str | None:
