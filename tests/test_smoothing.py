@@ -142,6 +142,7 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, refused: Refused) -> None:
     assert "is a file, not a folder" in refused(main, *QUICK, "--out", str(tmp_path / "results"))
 
 
+@pytest.mark.slow
 @trained
 def test_a_trained_model_is_intervened_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short = [*QUICK, "--estimators", "transformer", "--by", "visits", "--families", "none", "--out", str(tmp_path)]

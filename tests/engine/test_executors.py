@@ -145,6 +145,7 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path: Path) -> None:
     assert any("a worker was lost" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_worker_every_time_ends_the_run_and_is_named(tmp_path: Path) -> None:
     with Processes((tmp_path / "deaths", 99), 2) as crew, pytest.raises(TaskFailed, match=r"unexpectedly.*task 1, tri"):
         list(in_order(dies, crew, range(6)))
@@ -252,6 +253,7 @@ def script(tmp_path: Path, guard: str) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, str(path)], {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_a_parent_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
     command, environment = script(tmp_path, "__name__ == '__main__'")
@@ -265,6 +267,7 @@ def test_a_parent_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
     assert wait(lambda: not workers_of(parent.pid))
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     command, environment = script(tmp_path, "True")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)

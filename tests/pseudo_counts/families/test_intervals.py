@@ -215,6 +215,7 @@ def edges(sample):
     }
 
 
+@pytest.mark.slow
 def test_an_end_of_the_search_is_never_an_estimate():
     sample = Sample(n_chains=12)
     for weights in edges(sample).values():

@@ -146,6 +146,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_size_t_squared_is_kept(python):
     """16 matrices of 4,000 × 4,000 are 977 MiB."""
     done = python("-c", MEMORY)
