@@ -24,6 +24,7 @@ from icl_estimators.experiments.identification import IdentificationOptions, ide
 from icl_estimators.experiments.observed import unchecked_line
 from icl_estimators.experiments.observed_study import ObservedStudy
 from icl_estimators.experiments.predictions import Given, drawn_sequences, given_sequences, prediction_columns
+from icl_estimators.experiments.recorded import FINDINGS, given_options, refuse_other_findings
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.experiments.tuning import gamma_tuner
@@ -203,7 +204,8 @@ def compare(
         What the study is, under the names of the flags of ``evaluate``: `reference`, `checkpoints`, `device`, `chains`,
         `sequences_per_chain`, `decomposition_chains`, `decomposition_sequences`, `length`, `states`, `concentration`,
         `start`, `seed`, `level`, `exact_checks`, `keep`. :class:`~icl_estimators.experiments.study.StudyOptions` and
-        :class:`~icl_estimators.experiments.study.Study` explain them.
+        :class:`~icl_estimators.experiments.study.Study` explain them. The entry `options` of run.json may be given as
+        it is, ``compare(**run["options"])``: what it records of weights and data must agree with what is there now.
 
     Returns
     -------
@@ -231,13 +233,16 @@ def compare(
     0.0
     """
     refuse_in_worker(jobs)
-    study = Study.build(estimators, warn=_warn_caller, **options)
+    given, found = given_options({"estimators": estimators, **options})
+    study = Study.build(given.pop("estimators"), warn=_warn_caller, **given)
+    refuse_other_findings(found, study.record())
     _say_cost(study)
     return Comparison.of(run_study(study, jobs=jobs, progress=progress))
 
 
 def compare_observed(
     data: ObservedSequences,
+    /,
     estimators: Iterable[str | Estimator] | str | None = None,
     *,
     pool: bool = False,
@@ -251,6 +256,7 @@ def compare_observed(
     checkpoints: Paths = (),
     device: str = "cpu",
     progress: Progress | None = None,
+    **recorded: Any,
 ) -> Comparison:
     """Compare estimators on observed sequences by prequential log loss, as ``evaluate --sequences`` does.
 
@@ -281,6 +287,9 @@ def compare_observed(
         As for :func:`compare`.
     progress : callable, optional
         Called with (what, done, total) after each row of losses.
+    **recorded
+        What the entry `options` of run.json has besides, ``compare_observed(data, **run["options"])``: it must agree
+        with the data and weights that are there now.
 
     Returns
     -------
@@ -324,6 +333,10 @@ def compare_observed(
         device=device,
         **given,
     )
+    unknown = sorted(recorded.keys() - FINDINGS)
+    if unknown:
+        raise TypeError(f"compare_observed() got an unexpected keyword argument {unknown[0]!r}")
+    refuse_other_findings(recorded, study.record())
     for line in (*unchecked_line(study.estimators, data, study.length), *study.left_out):
         _warn_caller(line)
     return Comparison.of(study.run(progress))
@@ -427,7 +440,10 @@ def effective_smoothing(
     {'add-constant:0.5': 0.5, 'add-one': 1.0}
     """
     refuse_in_worker(jobs)
-    study = Study.build(estimators, warn=_warn_caller, reference="add-one", decomposition_chains=0, **options)
+    given, found = given_options({"estimators": estimators, **options})
+    rules = given.pop("estimators")
+    study = Study.build(rules, warn=_warn_caller, reference="add-one", decomposition_chains=0, **given)
+    refuse_other_findings(found, study.record())
     design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
     return Smoothing.of(run_smoothing(design, jobs=jobs, progress=progress))
 
