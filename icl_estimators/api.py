@@ -234,7 +234,7 @@ def compare(
     """
     refuse_in_worker(jobs)
     given, found = given_options({"estimators": estimators, **options})
-    study = Study.build(given.pop("estimators"), warn=_warn_caller, **given)
+    study = Study.build(given.pop("estimators"), warn=warn_caller, **given)
     refuse_other_findings(found, study.record())
     _say_cost(study)
     return Comparison.of(run_study(study, jobs=jobs, progress=progress))
@@ -324,7 +324,7 @@ def compare_observed(
     study = ObservedStudy.build(
         data,
         estimators,
-        warn=_warn_caller,
+        warn=warn_caller,
         pool=pool,
         reference=reference,
         length=length,
@@ -338,7 +338,7 @@ def compare_observed(
         raise TypeError(f"compare_observed() got an unexpected keyword argument {unknown[0]!r}")
     refuse_other_findings(recorded, study.record())
     for line in (*unchecked_line(study.estimators, data, study.length), *study.left_out):
-        _warn_caller(line)
+        warn_caller(line)
     return Comparison.of(study.run(progress))
 
 
@@ -382,7 +382,7 @@ def identify_estimator(
     True
     """
     refuse_in_worker(jobs)
-    study = identification_study(asked, warn=_warn_caller, **options)
+    study = identification_study(asked, warn=warn_caller, **options)
     _say_cost(study)
     return Identification.of(run_study(study, jobs=jobs, progress=progress))
 
@@ -442,7 +442,7 @@ def effective_smoothing(
     refuse_in_worker(jobs)
     given, found = given_options({"estimators": estimators, **options})
     rules = given.pop("estimators")
-    study = Study.build(rules, warn=_warn_caller, reference="add-one", decomposition_chains=0, **given)
+    study = Study.build(rules, warn=warn_caller, reference="add-one", decomposition_chains=0, **given)
     refuse_other_findings(found, study.record())
     design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
     return Smoothing.of(run_smoothing(design, jobs=jobs, progress=progress))
@@ -557,7 +557,7 @@ def predictions(
         estimators,
         n_states=k,
         concentration=design["concentration"],
-        warn=_warn_caller,
+        warn=warn_caller,
         checkpoints=checkpoints,
         device=device,
         tune=None if law is None else gamma_tuner(law, design["length"]),
@@ -641,7 +641,7 @@ def attention(
         [estimator],
         n_states=len(labels),
         concentration=1.0,
-        warn=_warn_caller,
+        warn=warn_caller,
         checkpoints=() if checkpoint is None else checkpoint,
         device=device,
         check_length=min(len(tokens), _CHECKED),
@@ -696,10 +696,10 @@ def read_results(folder: str | os.PathLike[str]) -> Comparison:
 
 def _say_cost(study: Study) -> None:
     if (line := cost_line(study)) is not None:
-        _warn_caller(line)
+        warn_caller(line)
 
 
-def _warn_caller(line: str) -> None:
+def warn_caller(line: str) -> None:
     """Warn at the line of the user's program that called the package."""
     level, frame = 1, sys._getframe()
     package = __name__.partition(".")[0]

@@ -35,14 +35,14 @@ def test_a_comparison_runs_again_from_its_record(tmp_path: Path) -> None:
 
 
 def test_a_study_of_observed_data_runs_again_from_its_record(tmp_path: Path) -> None:
-    first = compare_observed(COIN, "add-one,uniform", pool=True)
+    first = compare_observed(COIN, "add-one,uniform", pool=True, reference="uniform")
     options = written(first, tmp_path)
     same(compare_observed(COIN, **options), first)
     other = ObservedSequences("coin", ("a", "b"), (np.array([0, 1, 1, 1]), np.array([1, 0, 1])))
     with pytest.raises(InputError, match=r"the options are of another study: data_sha256 was .* and is .* now"):
         compare_observed(other, **options)
     with pytest.raises(TypeError, match="unexpected keyword argument 'pol'"):
-        compare_observed(COIN, pol=True)
+        compare_observed(COIN, "add-one", pol=True)
 
 
 def test_a_smoothing_study_runs_again_from_its_record(tmp_path: Path) -> None:
