@@ -123,6 +123,7 @@ def test_the_csv_holds_the_numbers_of_the_tables(capsys: pytest.CaptureFixture[s
     assert any(row["estimate"] == "inf" for row in rows)
 
 
+@pytest.mark.slow
 def test_a_folder_is_written_only_when_it_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_in_process_yields_in_order() -> None:
     assert list(in_order(double, InProcess(2), [3, 1, 2])) == [6, 2, 4]
 
 
+@pytest.mark.slow
 def test_processes_yield_in_the_order_of_the_tasks_not_of_their_ends() -> None:
     came: list[int] = []
     with Processes(1.0, 2) as crew:

@@ -170,6 +170,7 @@ def test_scores_from_merged_prefixes_are_those_of_the_prefixes(sample):
         np.testing.assert_allclose(sums @ coefficients.T, want, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_intervals_agree_with_a_cluster_bootstrap():
     rng = np.random.default_rng(4)
     sample = Sample(n_chains=120)
