@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from icl_estimators.estimators.model import from_torch
     from icl_estimators.estimators.own_runs import training_runs
     from icl_estimators.experiments.exact import ExactRisk
+    from icl_estimators.grids import grid
     from icl_estimators.python_commands import exact_risk, train_transformer, write_report
     from icl_estimators.reporting.prompt_attention import PromptAttention
     from icl_estimators.sources import ChainLaw, sample_chains
@@ -55,6 +56,7 @@ __all__ = [
     "exact_risk",
     "from_torch",
     "get",
+    "grid",
     "identify_estimator",
     "intervene",
     "observed",
@@ -85,6 +87,7 @@ _HOMES = {
     "exact_risk": "icl_estimators.python_commands",
     "from_torch": "icl_estimators.estimators.model",
     "get": "icl_estimators.estimators",
+    "grid": "icl_estimators.grids",
     "identify_estimator": "icl_estimators.api",
     "intervene": "icl_estimators.estimators.interventions",
     "observed": "icl_estimators.sources.observed.from_python",

@@ -16,6 +16,7 @@ TOP_FLOOR = {path.stem for path in FOLDER.glob("*.py") if '\nif __name__ == "__m
     "options",
     "data_options",
     "python_commands",
+    "grids",
     "api",
 }
 """The commands, what they share and their Python face: they may use everything, and no room may use them."""
