@@ -500,6 +500,23 @@ SCHEMAS: dict[str, Schema] = {
             *_NOTE,
         ),
     ),
+    "heads": Schema(
+        "what each attention head looks at",
+        (
+            *_ESTIMATOR,
+            *_integer(layer="layer, from 1", head="head of the layer, from 1"),
+            *_length(context_length="n, the number of tokens read, or `mean`: the average over n = 2 … T"),
+            *_text(
+                quantity="previous_token_mass, from position n to n − 1; match_mass, to the positions after earlier "
+                "occurrences of the current token (prefix matching)",
+            ),
+            *_number(estimate="mean attention mass"),
+            *_INTERVAL,
+            *_number(chance="what uniform attention over the n positions would put there"),
+            *_boolean(best="whether the head is the farthest above chance of this estimator, on average over n"),
+            *_NOTE,
+        ),
+    ),
     "attention_example": Schema(
         "attention weights on the start of one sequence",
         (

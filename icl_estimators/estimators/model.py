@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from icl_estimators.estimators.base import ContractError
+from icl_estimators.estimators.module_attention import Attention, attention_reader
 from icl_estimators.validation import InputError, as_tokens, positive_int
 
 __all__ = ["Output", "TorchModel", "from_torch"]
@@ -38,6 +39,8 @@ class TorchModel:
         Whether the module reads only its last `max_length` tokens.
     tolerance : float
         Only in half precision: how closely its predictions agree with themselves.
+    max_length : int or None
+        How many tokens the module can read.
     device : torch.device
     """
 
@@ -56,11 +59,14 @@ class TorchModel:
         device: torch.device,
         dtype: torch.dtype | None,
         name: str,
+        attention: Attention | None = None,
     ) -> None:
         self.name, self.n_states = name, n_states
         self.windowed = max_length is not None
         self.device = device
         self._module = module
+        self._attention = attention
+        self.max_length = max_length
         self._entries = np.arange(n_states) if tokens is None else np.asarray(tokens, dtype=np.int64)
         self._bos, self._output, self._batch = bos, output, batch_size
         self._longest = max_length
@@ -81,6 +87,36 @@ class TorchModel:
         own = np.exp(self._log_probabilities(as_tokens(tokens, self.n_states)))
         return np.asarray(np.clip(1.0 - own[..., self._entries].sum(axis=-1), 0.0, 1.0))
 
+    def attention_heads(self, tokens: ArrayLike) -> list[Array] | None:
+        """Return each layer's attention weights, shape (N, H, P, P); None if the module shows none.
+
+        P = T, or T + 1 with `bos` in front.
+
+        Raises
+        ------
+        ContractError
+            If there are more tokens than `max_length`, or the module does not return its weights.
+        """
+        checked = as_tokens(tokens, self.n_states)
+        if self._attention is None:
+            return None
+        if self._longest is not None and checked.shape[1] > self._longest:
+            raise ContractError(f"{self.name}: attention is shown for up to {self._longest} tokens, its max_length")
+        given = self._given(checked)
+        parts: list[list[Array]] = []
+        with self._quiet(), torch.inference_mode():
+            for start in range(0, len(given), self._batch):
+                batch = torch.from_numpy(given[start : start + self._batch].copy()).to(self.device)
+                parts.append([layer.double().cpu().numpy() for layer in self._attention(batch)])
+        return [np.concatenate(layers) for layers in zip(*parts, strict=True)]
+
+    def _given(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the module's own entries for states, `bos` in front."""
+        given = np.asarray(self._entries[tokens], dtype=np.int64)
+        if self._bos is None:
+            return given
+        return np.concatenate([np.full((len(given), 1), self._bos), given], axis=1)
+
     def _log_probabilities(self, tokens: NDArray[np.int64]) -> Array:
         """Return log-probabilities over the module's whole vocabulary, shape (N, T, V)."""
         length = tokens.shape[1]
@@ -94,9 +130,7 @@ class TorchModel:
         return np.concatenate([first, rest.reshape(len(tokens), length - room, -1)], axis=1)
 
     def _run(self, tokens: NDArray[np.int64]) -> Array:
-        given = self._entries[tokens]
-        if self._bos is not None:
-            given = np.concatenate([np.full((len(given), 1), self._bos), given], axis=1)
+        given = self._given(tokens)
         parts = []
         with self._quiet(), torch.inference_mode():
             for start in range(0, len(given), self._batch):
@@ -169,6 +203,7 @@ def from_torch(
     device: str | torch.device | None = None,
     dtype: torch.dtype | None = None,
     name: str | None = None,
+    attention: Attention | None = None,
 ) -> TorchModel:
     """Make an estimator of a torch module.
 
@@ -197,6 +232,9 @@ def from_torch(
         studies print and record.
     name : str, optional
         What the tables call it; by default the name of the module's class.
+    attention : callable, optional
+        From the module's own tokens, shape (N, T), to the attention weights of each layer, shape (N, H, T, T). By
+        default those of models of Hugging Face's transformers (``attn_implementation="eager"``) and of TransformerLens.
 
     Returns
     -------
@@ -245,4 +283,5 @@ def from_torch(
         device=place,
         dtype=dtype,
         name=name or type(module).__name__,
+        attention=attention or attention_reader(module, name or type(module).__name__),
     )

@@ -195,6 +195,17 @@ class Transformer:
             first, second = folded_attention(self._folded, given, far=self.far)
         return first.cpu().numpy().astype(np.float64), second.cpu().numpy().astype(np.float64)
 
+    def attention_heads(self, tokens: ArrayLike) -> list[NDArray[np.float64]]:
+        """Return each layer's weights, shape (N, H, P, P), whatever the form of the model."""
+        checked = as_tokens(tokens, self.n_states)
+        pair = self.attention(checked)
+        if pair is not None:
+            return [layer[:, None] for layer in pair]
+        given = torch.from_numpy(checked.copy()).to(self.device)
+        with torch.inference_mode():
+            layers = self._model.attention(given, far=self.far)
+        return [layer.cpu().numpy().astype(np.float64) for layer in layers]
+
     @property
     def model(self) -> Model:
         """The plain module."""

@@ -29,6 +29,7 @@ from icl_estimators.experiments.checks import check_table, exact_risks
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
 from icl_estimators.experiments.departure import regret_since_least
+from icl_estimators.experiments.heads import heads_table
 from icl_estimators.experiments.kept_chains import chains_table
 from icl_estimators.experiments.likeness import (
     LikenessDesign,
@@ -199,6 +200,7 @@ def run_study(
             "simplex": None if maps is None else simplex_table(plan.likeness, maps),
             "training": training_table(study.estimators),
             "attention": attention_table(study),
+            "heads": heads_table(study),
             "attention_example": example,
             "circuit": circuit,
             "checks": check_table(study, risk, decomposition, exact),

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icl_estimators.estimators import Estimator
-from icl_estimators.estimators.capabilities import attention_of
 from icl_estimators.estimators.construction import ConstructionSoftmax
+from icl_estimators.estimators.heads import heads_of
 from icl_estimators.sources.observed.prompt import SENTINEL
 
 __all__ = ["layers_of", "position_labels"]
@@ -42,8 +42,8 @@ def layers_of(estimator: Estimator, tokens: NDArray[np.int64]) -> list[NDArray[n
     [(1, 4, 4), (1, 4, 4)]
     """
     asked = estimator.head if isinstance(estimator, ConstructionSoftmax) else estimator
-    layers = attention_of(asked, tokens[None])
-    return None if layers is None else [np.asarray(layer) for layer in layers]
+    layers = heads_of(asked, tokens[None])
+    return None if layers is None else [layer[0] for layer in layers]
 
 
 def position_labels(tokens: Sequence[str], positions: int) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ CONTRACT = {
     "exact": "estimator, context_length, metric, estimate",
     "interventions": "intervention, visits, quantity, estimate, difference, se, ci_low, ci_high, note",
     "attention": "estimator, context_length, quantity, estimate, se, ci_low, ci_high, note",
+    "heads": "estimator, layer, head, context_length, quantity, estimate, se, ci_low, ci_high, chance, best, note",
     "attention_example": "estimator, layer, query, key, query_token, key_token, weight",
     "circuit": "estimator, matrix, row, column, value",
     "checks": "check, estimator, context_length, estimate, se, z, note",

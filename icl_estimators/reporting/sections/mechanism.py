@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from icl_estimators.reporting.figures.attention import (
@@ -14,14 +16,16 @@ from icl_estimators.reporting.figures.attention import (
 from icl_estimators.reporting.figures.circuit import circuit_figure, circuit_names, distance_figure, twin
 from icl_estimators.reporting.markdown import Page, code, escape
 from icl_estimators.reporting.numbers import interval_of, spell
-from icl_estimators.reporting.results import Results
+from icl_estimators.reporting.results import Results, records
 
 __all__ = ["add_attention", "add_circuit"]
+
+_HEADS_SHOWN = 24
 
 
 def add_attention(page: Page, results: Results) -> None:
     """Add the attention of one example, and its masses beside chance."""
-    if "attention" not in results and "attention_example" not in results:
+    if not {"attention", "attention_example", "heads"} & results.tables.keys():
         return
     page.heading("Attention", "attention")
     page.text(
@@ -33,6 +37,35 @@ def add_attention(page: Page, results: Results) -> None:
             _add_example(page, results, name)
     if "attention" in results:
         _add_masses(page, results)
+    if "heads" in results:
+        _add_heads(page, results)
+
+
+def _add_heads(page: Page, results: Results) -> None:
+    rows = [row for row in records(results.tables["heads"]) if str(row["context_length"]) == "mean"]
+    by_head: dict[tuple[str, int, int], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        by_head.setdefault((str(row["estimator"]), int(row["layer"]), int(row["head"])), {})[row["quantity"]] = row
+    shown = [key for key, found in by_head.items() if any(row["best"] for row in found.values())]
+    shown = list(dict.fromkeys([*shown, *by_head]))[:_HEADS_SHOWN]
+    table = []
+    for name, layer, head in sorted(shown, key=list(by_head).index):
+        found = by_head[name, layer, head]
+        cells = []
+        for quantity in ("previous_token_mass", "match_mass"):
+            row = found[quantity]
+            text = f"{interval_of(row, 3)} (chance {spell(row['chance'], 3)})"
+            cells.append(f"**{text}**" if row["best"] else text)
+        table.append([escape(results.display(name)), f"{layer}.{head}", *cells])
+    page.table(
+        "heads",
+        ["estimator", "layer.head", "on the previous token", "on matching positions"],
+        table,
+        f"Mean share of attention of each head over n = 2 … T, with {results.level_text} intervals, beside that of "
+        "uniform attention. Bold: the head of the estimator that is farthest above it. All are in "
+        f"{code('heads.csv')}.",
+        left=2,
+    )
 
 
 def _add_example(page: Page, results: Results, name: str) -> None:

@@ -74,6 +74,9 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
     ties = _ties_text(tables, metric, means, f"mean {what}", level, bayes=metric == "regret_nats")
     if ties:
         parts.append(f"\n{ties}")
+    looks = _heads_text(tables.get("heads", []))
+    if looks:
+        parts.append(f"\n{looks}")
     acts_like = pseudo_count_text(tables["smoothing"]) if "smoothing" in tables else ""
     if acts_like:
         parts.append(
@@ -136,6 +139,18 @@ def _losses_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
                     f"{100 * prefixes:.2g} % of the prefixes, where the current token was not left before, have "
                     f"{100 * share:.2g} % of its regret."
                 )
+    return "\n".join(lines)
+
+
+def _heads_text(rows: list[Record]) -> str:
+    """Name the head that looks most at the previous token, and at matches, of each estimator with several heads."""
+    said = {"previous_token_mass": "previous-token head", "match_mass": "prefix-matching head"}
+    lines = [
+        f"{row['estimator']}: the best {said[str(row['quantity'])]} is head {row['head']} of layer {row['layer']}, "
+        f"with {real(row['estimate']):.2f} of its attention there (chance {real(row['chance']):.2f})"
+        for row in rows
+        if row["best"] and row["context_length"] == "mean"
+    ]
     return "\n".join(lines)
 
 
