@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Interrupted",
     "Parser",
+    "STOPPED",
     "Terminated",
     "command",
     "concentration",
@@ -34,12 +35,17 @@ __all__ = [
     "kept",
     "level",
     "make_estimators",
+    "minutes",
     "natural",
     "refuse_flags",
     "report_formats",
     "sampling_parent",
     "warn",
 ]
+
+
+STOPPED = 75
+"""Exit status of a run that ``--max-time`` stopped; BSD's EX_TEMPFAIL, "try again later"."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -129,6 +135,8 @@ class Parser(argparse.ArgumentParser):
 
 def command(body: Main) -> Main:
     """Give a command line its exit codes: 0 done, 2 the user can fix it, 130 Ctrl-C, 143 SIGTERM, 1 a bug of ours.
+
+    A command may return others: ``evaluate`` ends with :data:`STOPPED` where ``--max-time`` stops it.
 
     Errors that the user can fix are one line on standard error, without a traceback. Bugs keep their traceback.
     """
@@ -239,6 +247,11 @@ def natural(text: str) -> int:
 def concentration(text: str) -> float:
     """Parse a finite number above 0."""
     return _number(text, float, positive_real, "the value")
+
+
+def minutes(text: str) -> float:
+    """Parse a finite number of minutes above 0."""
+    return _number(text, float, positive_real, "the number of minutes")
 
 
 def level(text: str) -> float:
