@@ -25,6 +25,7 @@ __all__ = [
     "Interrupted",
     "Parser",
     "STOPPED",
+    "Stopped",
     "Terminated",
     "command",
     "concentration",
@@ -70,6 +71,14 @@ class Terminated(Interrupted):
     def __init__(self, text: str = "stopped by SIGTERM") -> None:
         super().__init__(text)
         self.status = 128 + signal.SIGTERM
+
+
+class Stopped(Interrupted):
+    """A run that its own ``--max-time`` stopped, in an orderly way."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.status = STOPPED
 
 
 class Main(Protocol):
@@ -136,7 +145,7 @@ class Parser(argparse.ArgumentParser):
 def command(body: Main) -> Main:
     """Give a command line its exit codes: 0 done, 2 the user can fix it, 130 Ctrl-C, 143 SIGTERM, 1 a bug of ours.
 
-    A command may return others: ``evaluate`` ends with :data:`STOPPED` where ``--max-time`` stops it.
+    A run that ``--max-time`` stops ends with :data:`STOPPED`.
 
     Errors that the user can fix are one line on standard error, without a traceback. Bugs keep their traceback.
     """

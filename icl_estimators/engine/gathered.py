@@ -62,8 +62,8 @@ class _Gathered(Generic[Part]):
             if part is not None:
                 return part
         raise InputError(
-            f"the block of chains {chains.start} to {chains.stop - 1} of the design {self._name} is missing or cannot be "
-            f"read{self._where(chains)}: compute that piece again, with --force"
+            f"the block of chains {chains.start} to {chains.stop - 1} of the design {self._name} is missing or cannot "
+            f"be read{self._where(chains)}: compute that piece again, with --force"
         )
 
     def _where(self, chains: range) -> str:

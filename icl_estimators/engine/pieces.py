@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from icl_estimators.engine.same_study import differences
+from icl_estimators.provenance import THERE
 from icl_estimators.reading import PIECE, PIECE_FILE
+from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
 
-__all__ = ["FinishedPiece", "Piece", "check_one_study", "check_whole", "read_piece"]
+__all__ = ["FinishedPiece", "Piece", "check_one_study", "check_piece_folder", "check_whole", "read_piece"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Piece:
     def __post_init__(self) -> None:
         if self.start >= self.total:
             raise InputError(
-                f"--chains-from {self.start} leaves none of {self.total} chains: --chains says how many the whole study "
-                "has, and --chains-from and --chains-to which of them this piece does"
+                f"--chains-from {self.start} leaves none of {self.total} chains: --chains says how many the whole "
+                "study has, and --chains-from and --chains-to which of them this piece does"
             )
         if self.stop > self.total:
             raise InputError(
@@ -52,6 +54,16 @@ class Piece:
             )
         if not 0 <= self.start < self.stop:
             raise InputError(f"--chains-from {self.start} must be below --chains-to {self.stop}")
+
+    def __str__(self) -> str:
+        """Return the chains in words.
+
+        Examples
+        --------
+        >>> str(Piece(0, 1000, 2000))
+        'chains 0 to 999'
+        """
+        return f"chains {self.start:,} to {self.stop - 1:,}"
 
     def of(self, blocks: Iterable[range], chains: int) -> list[range]:
         """Return which blocks of a design of so many chains belong to this piece.
@@ -117,6 +129,43 @@ def read_piece(folder: Path) -> FinishedPiece:
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"{path} is not the record of a piece ({type(error).__name__}: {error})") from None
     return FinishedPiece(folder, piece, run)
+
+
+def check_piece_folder(folder: Path, piece: Piece, decisive: dict[str, Any], *, force: bool = False) -> bool:
+    """Check that a piece may be written to a folder; return whether it is there already, finished.
+
+    Parameters
+    ----------
+    folder : Path
+    piece : Piece
+    decisive : dict
+        What decides the numbers of its study: options and identity together.
+    force : bool
+        Overwrite another piece.
+
+    Raises
+    ------
+    InputError
+        If the folder holds tables of a study, or another finished piece and `force` is false.
+    """
+    tables = [name for name in ("run.json", *(f"{name}.csv" for name in SCHEMAS)) if (folder / name).exists()]
+    if tables:
+        raise InputError(
+            f"{folder} holds {tables[0]} of a study: a piece has no tables and needs a folder of its own, so name "
+            "another with --out"
+        )
+    if force or not (folder / PIECE_FILE).exists():
+        return False
+    earlier = read_piece(folder)
+    now = json.loads(json.dumps({**decisive, **piece.record()}))
+    differs = differences({**earlier.decisive, **earlier.piece.record()}, now, THERE)
+    if differs:
+        more = f"; and {len(differs) - 3} more" if len(differs) > 3 else ""
+        raise InputError(
+            f"{folder} holds another piece ({'; '.join(differs[:3])}{more}): name another folder with --out, or "
+            "overwrite it with --force"
+        )
+    return True
 
 
 def check_one_study(pieces: Sequence[FinishedPiece]) -> None:
