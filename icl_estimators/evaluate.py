@@ -260,7 +260,7 @@ def _piece(options: argparse.Namespace, arguments: list[str], held: ExitStack, b
         kept = StudyBlocks(options.out, decisive, resume=options.resume, force=options.force, piece=piece.record())
         (options.out / PIECE_FILE).unlink(missing_ok=True)
         with _work(options, kept, began) as work:
-            run = run_piece(study, piece, kept, **work)
+            run = {**run_piece(study, piece, kept, **work), **record}
         run["flags"] = {"estimators": options.estimators, **flags_of(options, StudyOptions)}  # merge builds it of them
         run.update(provenance("icl_estimators.evaluate", arguments, weight_files(study.estimators).values()))
         run["dask"] = options.dask

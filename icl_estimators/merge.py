@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -90,13 +91,14 @@ def _main(arguments: list[str], held: ExitStack) -> int:
     with progress_reports(quiet=options.quiet) as (progress, notice):
         result = run_study(study, progress=progress, notice=notice, kept=GatheredBlocks(pieces))
     result.run.update(provenance("icl_estimators.merge", arguments, weight_files(study.estimators).values()))
-    result.run["device"] = pieces[0].run["flags"]["device"]
+    result.run["device"] = pieces[0].run["flags"].get("device")
     result.run["pieces"] = [_of_piece(found) for found in pieces]
     others = {name: differs for found in pieces for name, differs in found.run.get("other_cpus", {}).items()}
     if others:
         result.run["other_cpus"] = others
     result.run["wall_time_s"] = round(time.perf_counter() - began, 3)
     paths = result.save(options.out, force=options.force)
+    shutil.rmtree(options.out / "blocks", ignore_errors=True)  # of an earlier run that --force overwrites
     if not options.quiet:
         print(Comparison.of(result).summary(), flush=True)
     say = None if options.quiet else warn

@@ -78,10 +78,13 @@ class Design(Generic[Shared]):
 
 
 def done_so_far(designs: Iterable[Design[Any]], kept: Blocks, piece: Piece | None = None) -> dict[str, tuple[int, int]]:
-    """Return by design how many chains are kept, and how many the study, or the piece of it, has."""
+    """Return how many chains are kept and how many the study, or the piece of it, has, by design that has any."""
     found = {}
     for design in designs:
-        store, tasks = kept.design(design.name, design.kind), design.blocks(piece)
+        tasks = design.blocks(piece)
+        if not tasks:
+            continue
+        store = kept.design(design.name, design.kind)
         merged = store.merged()[0]
         done = merged + sum(len(task) for task in tasks if task.start >= merged and store.has(task))
         found[design.name] = done, sum(map(len, tasks))

@@ -10,7 +10,6 @@ from icl_estimators.engine.executors import Notice
 from icl_estimators.engine.pieces import Piece
 from icl_estimators.engine.running import Progress, keep_blocks
 from icl_estimators.engine.time_limit import TimeLimit
-from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.plan import Plan, first_look, working
 from icl_estimators.experiments.study import Study
 from icl_estimators.provenance import made_with
@@ -32,7 +31,7 @@ def run_piece(
     notice: Notice | None = None,
     limit: TimeLimit | None = None,
 ) -> dict[str, Any]:
-    """Compute the blocks of a piece and return its record.
+    """Compute the blocks of a piece and return its record, without options and identity.
 
     Parameters
     ----------
@@ -54,7 +53,6 @@ def run_piece(
     jobs = positive_int(jobs, "jobs")
     refuse_in_worker(jobs)
     began = time.perf_counter()
-    identity = study_identity(study.estimators)  # before they are asked for anything
     first_look(study)
     plan, say = Plan.of(study), notice or (lambda line: None)
     report = progress or (lambda what, done, total: None)
@@ -67,8 +65,6 @@ def run_piece(
     return {
         "kind": PIECE,
         **piece.record(),
-        "options": study.record(),
-        "identity": identity,
         "designs": done,
         "jobs": jobs,
         **({"other_cpus": dict(other_cpus)} if other_cpus else {}),  # of a cluster's workers
