@@ -233,16 +233,19 @@ def test_a_folder_has_one_writer(pieces: list[str], tmp_path: Path, refused: Ref
 @pytest.mark.skipif(TRAINED is None, reason="no trained model ships for three states")
 def test_checkpoints_may_lie_elsewhere_but_must_be_the_same(tmp_path: Path, refused: Refused) -> None:
     assert TRAINED is not None
-    first = tmp_path / "first.safetensors"
-    shutil.copy(TRAINED, first)
+    first = tmp_path / "first" / TRAINED.name
+    first.parent.mkdir()
+    for path in (TRAINED, TRAINED.with_suffix(".json")):
+        shutil.copy(path, first.parent)
     study = [*STUDY, "--estimators", "transformer,add-one", "--length", "4"]
     part, out = str(tmp_path / "part"), ["--out", str(tmp_path / "out"), *QUIET]
     assert evaluate([*study, "--checkpoint", str(first), "--chains-from", "0", "--out", part]) == 0
-    first.rename(tmp_path / "second.safetensors")
+    first.parent.rename(tmp_path / "second")
     assert f"no such checkpoint: {first}" in refused(merge.main, part, *out)
     another = shipped_checkpoint(3, 1)
     if another is not None:
         line = refused(merge.main, part, "--checkpoint", str(another), *out)
-        assert "the study of the pieces is another one here: trained is" in line or "weights is" in line
-    assert merge.main([part, "--checkpoint", str(tmp_path / "second.safetensors"), *out]) == 0
+        assert "the study of the pieces is another one here: trained is " in line
+        assert "merge them where they were computed, or restore what differs" in line
+    assert merge.main([part, "--checkpoint", str(tmp_path / "second" / TRAINED.name), *out]) == 0
     assert (tmp_path / "out" / "risk.csv").exists()

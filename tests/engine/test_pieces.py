@@ -89,7 +89,7 @@ def test_pieces_of_different_studies_are_named_by_what_differs() -> None:
     with pytest.raises(InputError, match='version of numpy is "2" in a and "3" in b'):
         check_one_study([one, other])
     other = finished("b", 100, 200, length=1, seed=2, start="x", level=3)
-    with pytest.raises(InputError, match="level is absent in a and 3 in b; .*; and 1 more"):
+    with pytest.raises(InputError, match=r"level is absent in a and 3 in b; .*; and 1 more"):
         check_one_study([one, other])
     check_one_study([one, finished("b", 100, 200)])
 
