@@ -258,7 +258,6 @@ def _piece(options: argparse.Namespace, arguments: list[str], held: ExitStack, b
     finished = check_piece_folder(options.out, piece, decisive, force=options.force)
     if not (finished and options.resume):
         kept = StudyBlocks(options.out, decisive, resume=options.resume, force=options.force, piece=piece.record())
-        (options.out / PIECE_FILE).unlink(missing_ok=True)
         with _work(options, kept, began) as work:
             run = {**run_piece(study, piece, kept, **work), **record}
         run["flags"] = {"estimators": options.estimators, **flags_of(options, StudyOptions)}  # merge builds it of them

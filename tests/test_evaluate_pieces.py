@@ -169,6 +169,14 @@ def test_a_run_out_of_time_keeps_its_blocks_and_is_continued_to_the_same_bytes(
     assert not (out / "blocks").exists()
 
 
+def test_a_whole_run_that_overwrites_a_piece_can_be_continued(tmp_path: Path) -> None:
+    assert main([*STUDY, "--quiet", "--chains-to", "100", "--out", str(tmp_path)]) == 0
+    assert main([*STUDY, "--quiet", "--force", "--max-time", "1e-6", "--out", str(tmp_path)]) == STOPPED
+    assert not (tmp_path / "piece.json").exists()
+    assert main([*STUDY, "--quiet", "--resume", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "risk.csv").exists()
+
+
 def test_enough_time_changes_nothing(tmp_path: Path) -> None:
     assert main([*STUDY, "--quiet", "--max-time", "60", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "run.json").exists()

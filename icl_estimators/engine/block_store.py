@@ -22,6 +22,7 @@ from icl_estimators.engine.folder import write_json
 from icl_estimators.engine.same_study import differences, digest
 from icl_estimators.files import write_whole
 from icl_estimators.inference.trees import from_arrays, to_arrays
+from icl_estimators.reading import PIECE_FILE
 from icl_estimators.validation import InputError
 
 __all__ = ["BlockStore", "StudyBlocks"]
@@ -79,6 +80,7 @@ class StudyBlocks:
                 )
             self._check_same(record, plain)
             return
+        (out / PIECE_FILE).unlink(missing_ok=True)  # it says that the blocks there are finished
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         write_json(record, plain)
