@@ -19,6 +19,7 @@ from icl_estimators.options import (
     Interrupted,
     Parser,
     Stopped,
+    add_report_flags,
     command,
     count,
     decomposition_parent,
@@ -29,7 +30,6 @@ from icl_estimators.options import (
     minutes,
     natural,
     refuse_flags,
-    report_formats,
     sampling_parent,
     warn,
 )
@@ -120,14 +120,7 @@ def _parser() -> Parser:
         "--resume", action="store_true", help="continue a run that was stopped, from its last finished block"
     )
     restart.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
-    report = parser.add_mutually_exclusive_group()
-    report.add_argument(
-        "--report",
-        type=report_formats,
-        metavar="html,pdf",
-        help="formats of the report (default: both, if the extra `report` is installed)",
-    )
-    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
+    add_report_flags(parser)
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 

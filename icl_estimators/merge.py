@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl_estimators.locking import sole_writer
-from icl_estimators.options import Parser, command, report_formats, warn
+from icl_estimators.options import Parser, add_report_flags, command, warn
 from icl_estimators.progress import progress_reports
 from icl_estimators.validation import InputError
 
@@ -44,14 +44,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="output folder of the whole study")
     parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
-    report = parser.add_mutually_exclusive_group()
-    report.add_argument(
-        "--report",
-        type=report_formats,
-        metavar="html,pdf",
-        help="formats of the report (default: both, if the extra `report` is installed)",
-    )
-    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
+    add_report_flags(parser)
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 

@@ -27,6 +27,7 @@ __all__ = [
     "STOPPED",
     "Stopped",
     "Terminated",
+    "add_report_flags",
     "command",
     "concentration",
     "count",
@@ -364,6 +365,18 @@ def decomposition_parent() -> Parser:
         help="sequences of each of these chains, at least 2 (default 64)",
     )
     return parent
+
+
+def add_report_flags(parser: Parser) -> None:
+    """Add the flags that say which report is made of a folder, if any."""
+    report = parser.add_mutually_exclusive_group()
+    report.add_argument(
+        "--report",
+        type=report_formats,
+        metavar="html,pdf",
+        help="formats of the report (default: both, if the extra `report` is installed)",
+    )
+    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
 
 
 def flags_of(options: argparse.Namespace, names: type) -> dict[str, Any]:
