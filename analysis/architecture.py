@@ -66,7 +66,7 @@ def room_of(module: str) -> str | None:
     if parts[1] in MAY_USE:
         return parts[1]
     source = ROOT / PACKAGE / f"{parts[1]}.py"
-    shared = parts[1] in ("api", "options", "data_options")
+    shared = parts[1] in ("api", "options", "data_options", "python_commands", "grids")
     top = shared or '\nif __name__ == "__main__":' in source.read_text(encoding="utf-8")
     return "commands" if top else None
 

@@ -26,7 +26,8 @@ from analysis.coverage_base import (
 )
 from analysis.coverage_rules import Run
 from analysis.coverage_truth import CHAINS, Prefixes, Runs, Spread, predictions_of
-from icl_estimators import compare, effective_smoothing, exact_risk, get
+from icl_estimators import compare, effective_smoothing, get
+from icl_estimators.experiments.exact import exact_risk
 
 __all__ = ["Recipe"]
 

@@ -33,10 +33,11 @@ from analysis.coverage_base import (
 )
 from analysis.coverage_rules import noisy
 from analysis.coverage_truth import CHAINS, Nested, Prefixes, predictions_of
-from icl_estimators import compare, exact_risk, get
+from icl_estimators import compare, get
 from icl_estimators.api import Comparison
 from icl_estimators.estimators import Estimator
 from icl_estimators.experiments.attention_quantities import attention_quantities
+from icl_estimators.experiments.exact import exact_risk
 
 __all__ = ["Risk"]
 

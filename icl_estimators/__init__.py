@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from icl_estimators.estimators import Estimator, check_estimator, get
     from icl_estimators.estimators.interventions import intervene
     from icl_estimators.estimators.model import from_torch
-    from icl_estimators.experiments.exact import ExactRisk, exact_risk
+    from icl_estimators.estimators.own_runs import training_runs
+    from icl_estimators.experiments.exact import ExactRisk
+    from icl_estimators.grids import grid
+    from icl_estimators.python_commands import exact_risk, train_transformer, write_report
     from icl_estimators.reporting.prompt_attention import PromptAttention
     from icl_estimators.sources import ChainLaw, sample_chains
     from icl_estimators.sources.observed.from_python import observed
@@ -53,12 +56,16 @@ __all__ = [
     "exact_risk",
     "from_torch",
     "get",
+    "grid",
     "identify_estimator",
     "intervene",
     "observed",
     "predictions",
     "read_results",
     "sample_chains",
+    "train_transformer",
+    "training_runs",
+    "write_report",
 ]
 
 # Loaded on use (PEP 562), so that a command that needs no SciPy or torch starts without them.
@@ -77,15 +84,19 @@ _HOMES = {
     "compare": "icl_estimators.api",
     "compare_observed": "icl_estimators.api",
     "effective_smoothing": "icl_estimators.api",
-    "exact_risk": "icl_estimators.experiments.exact",
+    "exact_risk": "icl_estimators.python_commands",
     "from_torch": "icl_estimators.estimators.model",
     "get": "icl_estimators.estimators",
+    "grid": "icl_estimators.grids",
     "identify_estimator": "icl_estimators.api",
     "intervene": "icl_estimators.estimators.interventions",
     "observed": "icl_estimators.sources.observed.from_python",
     "predictions": "icl_estimators.api",
     "read_results": "icl_estimators.api",
     "sample_chains": "icl_estimators.sources",
+    "train_transformer": "icl_estimators.python_commands",
+    "training_runs": "icl_estimators.estimators.own_runs",
+    "write_report": "icl_estimators.python_commands",
 }
 
 

@@ -19,10 +19,12 @@ from icl_estimators.engine.running import Progress
 from icl_estimators.estimators import Estimator, tolerance_lines
 from icl_estimators.experiments.assembly import Paths, assemble
 from icl_estimators.experiments.compare import run_study
-from icl_estimators.experiments.identification import identification_study
+from icl_estimators.experiments.cost import cost_line
+from icl_estimators.experiments.identification import IdentificationOptions, identification_study
 from icl_estimators.experiments.observed import unchecked_line
 from icl_estimators.experiments.observed_study import ObservedStudy
 from icl_estimators.experiments.predictions import Given, drawn_sequences, given_sequences, prediction_columns
+from icl_estimators.experiments.recorded import FINDINGS, given_options, refuse_other_findings
 from icl_estimators.experiments.smoothing import SmoothingDesign, run_smoothing
 from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study, StudyOptions
 from icl_estimators.experiments.tuning import gamma_tuner
@@ -201,8 +203,9 @@ def compare(
     **options
         What the study is, under the names of the flags of ``evaluate``: `reference`, `checkpoints`, `device`, `chains`,
         `sequences_per_chain`, `decomposition_chains`, `decomposition_sequences`, `length`, `states`, `concentration`,
-        `start`, `seed`, `level`, `keep`. :class:`~icl_estimators.experiments.study.StudyOptions` and
-        :class:`~icl_estimators.experiments.study.Study` explain them.
+        `start`, `seed`, `level`, `exact_checks`, `keep`. :class:`~icl_estimators.experiments.study.StudyOptions` and
+        :class:`~icl_estimators.experiments.study.Study` explain them. The entry `options` of run.json may be given as
+        it is, ``compare(**run["options"])``: what it records of weights and data must agree with what is there now.
 
     Returns
     -------
@@ -230,12 +233,16 @@ def compare(
     0.0
     """
     refuse_in_worker(jobs)
-    study = Study.build(estimators, warn=_warn_caller, **options)
+    given, found = given_options({"estimators": estimators, **options})
+    study = Study.build(given.pop("estimators"), warn=warn_caller, **given)
+    refuse_other_findings(found, study.record())
+    _say_cost(study)
     return Comparison.of(run_study(study, jobs=jobs, progress=progress))
 
 
 def compare_observed(
     data: ObservedSequences,
+    /,
     estimators: Iterable[str | Estimator] | str | None = None,
     *,
     pool: bool = False,
@@ -249,6 +256,7 @@ def compare_observed(
     checkpoints: Paths = (),
     device: str = "cpu",
     progress: Progress | None = None,
+    **recorded: Any,
 ) -> Comparison:
     """Compare estimators on observed sequences by prequential log loss, as ``evaluate --sequences`` does.
 
@@ -279,6 +287,9 @@ def compare_observed(
         As for :func:`compare`.
     progress : callable, optional
         Called with (what, done, total) after each row of losses.
+    **recorded
+        What the entry `options` of run.json has besides, ``compare_observed(data, **run["options"])``: it must agree
+        with the data and weights that are there now.
 
     Returns
     -------
@@ -313,7 +324,7 @@ def compare_observed(
     study = ObservedStudy.build(
         data,
         estimators,
-        warn=_warn_caller,
+        warn=warn_caller,
         pool=pool,
         reference=reference,
         length=length,
@@ -322,18 +333,22 @@ def compare_observed(
         device=device,
         **given,
     )
+    unknown = sorted(recorded.keys() - FINDINGS)
+    if unknown:
+        raise TypeError(f"compare_observed() got an unexpected keyword argument {unknown[0]!r}")
+    refuse_other_findings(recorded, study.record())
     for line in (*unchecked_line(study.estimators, data, study.length), *study.left_out):
-        _warn_caller(line)
+        warn_caller(line)
     return Comparison.of(study.run(progress))
 
 
-@_shows(ChainOptions)
+@_shows(IdentificationOptions)
 def identify_estimator(
     asked: str | Estimator = "transformer",
     *,
     jobs: int = 1,
     progress: Progress | None = None,
-    **options: Unpack[ChainOptions],
+    **options: Unpack[IdentificationOptions],
 ) -> Identification:
     """Find which estimator a model is like, and where it loses against Bayes.
 
@@ -367,7 +382,8 @@ def identify_estimator(
     True
     """
     refuse_in_worker(jobs)
-    study = identification_study(asked, warn=_warn_caller, **options)
+    study = identification_study(asked, warn=warn_caller, **options)
+    _say_cost(study)
     return Identification.of(run_study(study, jobs=jobs, progress=progress))
 
 
@@ -424,7 +440,10 @@ def effective_smoothing(
     {'add-constant:0.5': 0.5, 'add-one': 1.0}
     """
     refuse_in_worker(jobs)
-    study = Study.build(estimators, warn=_warn_caller, reference="add-one", decomposition_chains=0, **options)
+    given, found = given_options({"estimators": estimators, **options})
+    rules = given.pop("estimators")
+    study = Study.build(rules, warn=warn_caller, reference="add-one", decomposition_chains=0, **given)
+    refuse_other_findings(found, study.record())
     design = SmoothingDesign(study, tuple(by), tuple(families), interventions)
     return Smoothing.of(run_smoothing(design, jobs=jobs, progress=progress))
 
@@ -538,7 +557,7 @@ def predictions(
         estimators,
         n_states=k,
         concentration=design["concentration"],
-        warn=_warn_caller,
+        warn=warn_caller,
         checkpoints=checkpoints,
         device=device,
         tune=None if law is None else gamma_tuner(law, design["length"]),
@@ -622,7 +641,7 @@ def attention(
         [estimator],
         n_states=len(labels),
         concentration=1.0,
-        warn=_warn_caller,
+        warn=warn_caller,
         checkpoints=() if checkpoint is None else checkpoint,
         device=device,
         check_length=min(len(tokens), _CHECKED),
@@ -675,7 +694,12 @@ def read_results(folder: str | os.PathLike[str]) -> Comparison:
     return _CLASSES.get(kind_of(found.run), Comparison)(found.tables, found.run)
 
 
-def _warn_caller(line: str) -> None:
+def _say_cost(study: Study) -> None:
+    if (line := cost_line(study)) is not None:
+        warn_caller(line)
+
+
+def warn_caller(line: str) -> None:
     """Warn at the line of the user's program that called the package."""
     level, frame = 1, sys._getframe()
     package = __name__.partition(".")[0]

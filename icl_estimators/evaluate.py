@@ -24,6 +24,7 @@ from icl_estimators.options import (
     count,
     decomposition_parent,
     estimator_parent,
+    exact_parent,
     flags_of,
     kept,
     level,
@@ -56,7 +57,7 @@ def _parser() -> Parser:
         description="Compare next-token estimators on freshly sampled Markov chains or, with --dataset or --sequences, "
         "on observed\nsequences: KL, regret, total variation, squared error and log loss, with intervals and paired "
         "differences.",
-        parents=[estimator_parent(), sampling_parent(), decomposition_parent(), data_parent()],
+        parents=[estimator_parent(), sampling_parent(), decomposition_parent(), exact_parent(), data_parent()],
     )
     parser.add_argument(
         "--reference",
@@ -188,9 +189,12 @@ def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
 def _study(options: argparse.Namespace, held: ExitStack) -> tuple[Study, dict[str, Any]]:
     """Return the study and its record; hold its folder."""
     from icl_estimators.estimators.identity import study_identity
+    from icl_estimators.experiments.cost import cost_line
     from icl_estimators.experiments.study import Study, StudyOptions
 
     study = Study.build(options.estimators, warn=warn, dashes="--", **flags_of(options, StudyOptions))
+    if (line := cost_line(study)) is not None and not options.quiet:
+        warn(line)
     record = {"options": study.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
     return study, record

@@ -18,6 +18,7 @@ from icl_estimators.options import (
     Parser,
     command,
     count,
+    exact_parent,
     flags_of,
     level,
     refuse_flags,
@@ -39,7 +40,7 @@ def _parser() -> Parser:
         description="Say which estimator a model is: the nearest rule and how much of the probability lies elsewhere, "
         "the pseudo-count\nby visits, the distance from Bayes and where it is lost, and what the predictions depend "
         "on besides the counts.",
-        parents=[sampling_parent()],
+        parents=[sampling_parent(), exact_parent()],
     )
     parser.add_argument(
         "spec",
@@ -129,10 +130,12 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Identification, 
     from icl_estimators.estimators.identity import study_identity
     from icl_estimators.experiments.assembly import weight_files
     from icl_estimators.experiments.compare import run_study
-    from icl_estimators.experiments.identification import identification_study
-    from icl_estimators.experiments.study import ChainOptions
+    from icl_estimators.experiments.cost import cost_line
+    from icl_estimators.experiments.identification import IdentificationOptions, identification_study
 
-    study = identification_study(options.spec, warn=warn, dashes="--", **flags_of(options, ChainOptions))
+    study = identification_study(options.spec, warn=warn, dashes="--", **flags_of(options, IdentificationOptions))
+    if (line := cost_line(study)) is not None and not options.quiet:
+        warn(line)
     if options.out is not None:
         record = {"options": study.record(), "identity": study_identity(study.estimators)}
         held.enter_context(sole_writer(options.out))

@@ -118,6 +118,7 @@ class Code(Enum):
     PRIOR_ALONE = "never left: the prior alone"
     NO_CONCENTRATION = "undefined: no context came twice, so that the likelihood does not depend on it"
     AT_A_LIMIT = "a limit: the larger or smaller, the better"
+    NO_MARGINAL_LIKELIHOOD = "no marginal likelihood: these predictions do not make up one law of all tokens"
     FITTED_TO_THESE = "α is fitted to these tokens, so that this is no prediction of them"
     SMALL_EXPECTED = "many expected counts are below 5: the χ² law is a rough approximation"
     IMPOSSIBLE_TRANSITION = "{source} → {target} occurred {count:,} times; the stated matrix excludes it"

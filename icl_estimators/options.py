@@ -33,6 +33,7 @@ __all__ = [
     "count",
     "decomposition_parent",
     "estimator_parent",
+    "exact_parent",
     "flags_of",
     "kept",
     "level",
@@ -353,9 +354,9 @@ def decomposition_parent() -> Parser:
     parent.add_argument(
         "--decomposition-chains",
         type=natural,
-        default=500,
         metavar="R",
-        help="number of chains in the nested design for bias and variance; 0 omits it (default 500)",
+        help="number of chains in the nested design for bias and variance; 0 omits it (default 500; with an estimator "
+        "of your own, in proportion to --chains)",
     )
     parent.add_argument(
         "--decomposition-sequences",
@@ -377,6 +378,19 @@ def add_report_flags(parser: Parser) -> None:
         help="formats of the report (default: both, if the extra `report` is installed)",
     )
     report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
+
+
+def exact_parent() -> Parser:
+    """Return the flag that switches exact checks off, for ``parents=[…]``."""
+    parent = Parser(add_help=False)
+    parent.add_argument(
+        "--no-exact-checks",
+        dest="exact_checks",
+        action="store_const",
+        const=False,
+        help="do not ask for all prefixes of short lengths, which check the risk and give the exact part of the budget",
+    )
+    return parent
 
 
 def flags_of(options: argparse.Namespace, names: type) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from icl_estimators.options import Parser, command
-from icl_estimators.validation import InputError
 
 __all__ = ["main"]
 
@@ -31,19 +30,12 @@ def _parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Build the report and print what was written; return the exit status."""
     options = _parser().parse_args(argv)
-    from icl_estimators.reporting.build import build_report, listed
+    from icl_estimators.python_commands import write_report
+    from icl_estimators.reporting.build import listed
     from icl_estimators.reporting.convert import FORMATS
 
     wanted = tuple(name for name in FORMATS if getattr(options, name)) or FORMATS
-    try:
-        paths = build_report(options.folder, wanted)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"the tables and run.json in {options.folder} do not fit together ({type(error).__name__}: {error}): they "
-            "may be incomplete or changed; run the command in run.json again"
-        ) from error
+    paths = write_report(options.folder, wanted)
     for line in listed(paths):
         print(line)
     return 0

@@ -19,13 +19,14 @@ from icl_estimators.options import Interrupted, Parser, Terminated, command, cou
 from icl_estimators.options import concentration as positive
 from icl_estimators.progress import progress_reports
 from icl_estimators.validation import InputError
+from icl_estimators.workers import refuse_in_worker
 
 if TYPE_CHECKING:
     from icl_estimators.transformer.checkpoint import CheckpointInfo
     from icl_estimators.transformer.training.runs import Report, Run
     from icl_estimators.transformer.training.trainer import MetricRow
 
-__all__ = ["main"]
+__all__ = ["main", "train_runs"]
 
 
 def _seeds(text: str) -> list[int]:
@@ -179,6 +180,30 @@ def _main(options: argparse.Namespace, held: ExitStack) -> int:
             print("stopped; continue with --resume", file=sys.stderr)
         raise should_stop.by or Interrupted()
     return 0
+
+
+def train_runs(out: Path, seeds: Sequence[int], **options: object) -> list[Path]:
+    """Train what flags ask for, by their names with underscores, without progress; return the weights.
+
+    Raises
+    ------
+    InputError
+        As the command says in one line.
+    """
+    from icl_estimators.transformer.training.runs import RunFiles
+
+    flags: list[str] = []
+    for name, value in {"jobs": 1, **options}.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            flags.append(flag)
+        elif value is not None and value is not False:
+            flags += [flag, str(value)]
+    parsed = _parser().parse_args(["--out", str(out), "--seed", *map(str, seeds), *flags, "--quiet"])
+    refuse_in_worker(parsed.jobs or 1)
+    with ExitStack() as held:
+        _main(parsed, held)
+    return [RunFiles(out, run.name).checkpoint for run in _runs(parsed)]
 
 
 def _runs(options: argparse.Namespace) -> list[Run]:

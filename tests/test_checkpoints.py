@@ -57,6 +57,7 @@ def test_a_name_is_the_rows_name(command: str, tmp_path: Path, capsys: pytest.Ca
     assert said == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_two_runs_of_one_recipe_are_pooled_without_a_word(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -67,6 +68,7 @@ def test_two_runs_of_one_recipe_are_pooled_without_a_word(
     assert said == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_byte_copy_is_named_by_its_folder_and_is_no_second_run(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

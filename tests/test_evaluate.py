@@ -473,6 +473,7 @@ def test_sequences_may_come_from_a_pipe(tmp_path: Path) -> None:
     assert run["options"]["n_predictions"] == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -499,12 +500,14 @@ def test_hostile_designs_end_well(options: list[str], tmp_path: Path, capsys: py
         assert len(pd.read_csv(path)) > 0
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_module_without_warnings(python: Python, tmp_path: Path) -> None:
     done = python("-W", "error", "-m", "icl_estimators.evaluate", *QUICK, "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("run.json\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_sigterm_are_one_line_and_leave_no_process(

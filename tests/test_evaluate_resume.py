@@ -68,6 +68,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumed_gives_the_same_tables(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = start(out, "--jobs", "2")
@@ -87,6 +88,7 @@ def test_a_killed_run_resumed_gives_the_same_tables(undisturbed: Path, tmp_path:
     assert (status, "finished: there is nothing left to do" in printed) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_killed_pool_worker_is_made_good(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = start(out, "--jobs", "2")
@@ -167,6 +169,7 @@ def test_a_rule_that_was_edited_is_another_study(
         assert "holds the results of another study (the source of slow (module rule_of_mine): " in complained
 
 
+@pytest.mark.slow
 def test_a_folder_has_one_writer(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = start(out, "--jobs", "1")

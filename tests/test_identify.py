@@ -69,6 +69,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 @trained
 def test_the_shipped_model_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys)
@@ -82,10 +83,10 @@ def test_the_shipped_model_is_the_default(capsys: pytest.CaptureFixture[str]) ->
     ("spec", "rule"),
     [
         ("add-constant:0.37", "add-constant:0.37"),
-        ("unigram", "unigram"),
-        ("add-one:order=2", "add-one:order=2"),
-        ("bigram", "bigram"),
-        ("recency:0.8", "recency:0.8"),
+        pytest.param("unigram", "unigram", marks=pytest.mark.slow),
+        pytest.param("add-one:order=2", "add-one:order=2", marks=pytest.mark.slow),
+        pytest.param("bigram", "bigram", marks=pytest.mark.slow),
+        pytest.param("recency:0.8", "recency:0.8", marks=pytest.mark.slow),
     ],
 )
 def test_a_rule_is_recognised_as_itself(spec: str, rule: str) -> None:
@@ -96,6 +97,7 @@ def test_a_rule_is_recognised_as_itself(spec: str, rule: str) -> None:
     assert found.subjects == [f"{spec} (asked)"]
 
 
+@pytest.mark.slow
 def test_a_network_of_ones_own_is_placed_among_the_rules() -> None:
     found = identify_estimator(Gru().train(60, 15), chains=100, sequences_per_chain=2, length=15)
     nearest = found.nearest.query("measure == 'total_variation'").iloc[0]
@@ -107,6 +109,7 @@ def test_a_network_of_ones_own_is_placed_among_the_rules() -> None:
     assert "Which estimator is gru?" in found.summary()
 
 
+@pytest.mark.slow
 def test_the_csv_holds_the_numbers_of_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["unigram", *QUICK, "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
@@ -120,6 +123,7 @@ def test_the_csv_holds_the_numbers_of_the_tables(capsys: pytest.CaptureFixture[s
     assert any(row["estimate"] == "inf" for row in rows)
 
 
+@pytest.mark.slow
 def test_a_folder_is_written_only_when_it_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +143,7 @@ def test_what_would_have_no_effect_is_refused(refused: Refused) -> None:
     assert "did you mean unigram" in refused(main, "unigramm", *QUICK)
 
 
+@pytest.mark.slow
 def test_another_study_is_not_overwritten(tmp_path: Path, refused: Refused, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["unigram", *QUICK, "--out", str(tmp_path), "--no-report"]) == 0
     capsys.readouterr()

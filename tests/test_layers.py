@@ -15,6 +15,8 @@ FOLDER = Path(icl_estimators.__path__[0])
 TOP_FLOOR = {path.stem for path in FOLDER.glob("*.py") if '\nif __name__ == "__main__":' in path.read_text("utf-8")} | {
     "options",
     "data_options",
+    "python_commands",
+    "grids",
     "api",
 }
 """The commands, what they share and their Python face: they may use everything, and no room may use them."""

@@ -64,6 +64,7 @@ def calls() -> dict[str, list[set[str]]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_code_is_given_what_its_template_names() -> None:
     found = calls()
     assert len(found) > 60

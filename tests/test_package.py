@@ -46,6 +46,7 @@ def test_importing_the_package_loads_nothing_heavy(python: Python) -> None:
     assert loaded(python, "import icl_estimators; dir(icl_estimators)") == set()
 
 
+@pytest.mark.slow
 def test_a_comparison_of_counting_rules_loads_no_torch_and_no_figures(python: Python) -> None:
     code = "\n".join(
         [

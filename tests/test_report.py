@@ -55,6 +55,7 @@ def test_report_builds_the_one_asked_for(study: Path, monkeypatch: pytest.Monkey
     assert asked == [(suffix,)]
 
 
+@pytest.mark.slow
 def test_evaluate_ends_in_the_report_and_report_rebuilds_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,6 +72,7 @@ def test_evaluate_ends_in_the_report_and_report_rebuilds_the_same(
     assert {path.name: path.read_bytes() for path in tmp_path.glob("report.*")} == before
 
 
+@pytest.mark.slow
 def test_a_new_study_leaves_no_report_of_the_old_one(tmp_path: Path) -> None:
     assert evaluate.main([*DESIGN, "--out", str(tmp_path), "--report", "html", "--quiet"]) == 0
     assert {path.suffix for path in tmp_path.glob("report.*")} == {".md", ".html"}
@@ -80,6 +82,7 @@ def test_a_new_study_leaves_no_report_of_the_old_one(tmp_path: Path) -> None:
     assert not (tmp_path / "tables").exists()
 
 
+@pytest.mark.slow
 def test_observed_sequences_make_a_report(tmp_path: Path) -> None:
     sequences = tmp_path / "sequences.txt"
     sequences.write_text("ABÜABABÜÜABAB\nABABABÜÜÜABA\nÜÜABABBBAB\n", encoding="utf-8")

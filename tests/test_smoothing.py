@@ -70,6 +70,7 @@ def test_files_say_what_is_infinite_true_and_undefined(tmp_path: Path) -> None:
     assert "at the boundary inf" in overall
 
 
+@pytest.mark.slow
 def test_groups_and_families_are_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*QUICK, "--out", str(tmp_path), "--by", "overall", "--families", "affine"]) == 0
     table = pd.read_csv(tmp_path / "smoothing.csv")
@@ -142,6 +143,7 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, refused: Refused) -> None:
     assert "is a file, not a folder" in refused(main, *QUICK, "--out", str(tmp_path / "results"))
 
 
+@pytest.mark.slow
 @trained
 def test_a_trained_model_is_intervened_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short = [*QUICK, "--estimators", "transformer", "--by", "visits", "--families", "none", "--out", str(tmp_path)]

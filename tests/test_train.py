@@ -218,6 +218,7 @@ def test_help_is_quick_and_loads_no_heavy_library():
     assert "--resume" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [pytest.param("torch", marks=pytest.mark.slow), "kernel"])
 def test_killed_in_the_middle_and_resumed(tmp_path, engine):
     """Kill −9, twice, then resume: the weights are those of a run that was left alone, bit for bit."""
@@ -248,6 +249,7 @@ def test_killed_in_the_middle_and_resumed(tmp_path, engine):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("jobs", "engine", "number", "status"),
     [

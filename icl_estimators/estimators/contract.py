@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from icl_estimators.divergences import sum_states
 from icl_estimators.estimators.base import ContractError
 from icl_estimators.estimators.capabilities import FLOAT32_TOLERANCE, stated_tolerance
+from icl_estimators.estimators.misfits import misfit, row_remedy, training_remedy
 from icl_estimators.validation import positive_int
 
 __all__ = ["CHECK_LENGTH", "check_estimator", "check_predictions"]
@@ -65,8 +66,10 @@ def check_predictions(
             f"tokens and {shape[2]} states, not {shape}"
         )
     if predictions.dtype != np.float64:
+        half = predictions.dtype.kind == "f" and predictions.dtype.itemsize < 4
+        more = ", and state how closely half precision agrees with itself in an attribute `tolerance`" if half else ""
         raise ContractError(
-            f"{name}: predict_proba returned {predictions.dtype}, not float64: convert it before normalising"
+            f"{name}: predict_proba returned {predictions.dtype}, not float64: convert it before normalising{more}"
         )
     # A NaN fails every comparison, so one pass over the sums finds NaN, inf and bad sums alike.
     with np.errstate(invalid="ignore"):
@@ -82,7 +85,7 @@ def check_predictions(
         )  # fmt: skip
         raise ContractError(
             f"{name}: the prediction for {place(sequence)} at context length {position + 1} {fault}: "
-            f"{np.array2string(row, precision=6, threshold=8, max_line_width=200)}"
+            f"{np.array2string(row, precision=6, threshold=8, max_line_width=200)}{row_remedy(row)}"
         )
     return predictions
 
@@ -129,6 +132,8 @@ def check_estimator(
     >>> check_estimator(get("add-one"), 3)
     """
     name = getattr(estimator, "name", None)
+    if (fault := misfit(estimator)) is not None:
+        raise ContractError(f"{estimator!r:.80} {fault}".replace("\n", " "))
     if not isinstance(name, str) or not name:
         raise ContractError(f"{estimator!r} has no name: set a non-empty string attribute `name`")
     if not callable(getattr(estimator, "predict_proba", None)):
@@ -166,7 +171,10 @@ def check_estimator(
     tokens[0] = 0  # states that are never seen
     whole = predict(tokens)
     if (predict(tokens) != whole).any():
-        raise ContractError(f"{name}: not deterministic: the same tokens are predicted differently a second time")
+        raise ContractError(
+            f"{name}: not deterministic: the same tokens are predicted differently a second time"
+            f"{training_remedy(estimator)}"
+        )
 
     def check_causality(base: NDArray[np.int64], predicted: NDArray[np.float64], cuts: NDArray[np.int64]) -> None:
         """Replace the tokens of each row after its cut."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from icl_estimators.estimators.base import Estimator
 from icl_estimators.estimators.capabilities import device_of, weights_of
+from icl_estimators.estimators.own_modules import files_of, know_files
 from icl_estimators.estimators.registry import factory_module
 from icl_estimators.files import sha256
 from icl_estimators.provenance import environment
@@ -101,12 +102,14 @@ class Sealed:
     def __init__(self, shared: Any, estimators: Iterable[Estimator]) -> None:
         self._content = pickle.dumps(shared)
         self._sources = {rule.name: own_sources(rule) for rule in estimators}
+        self._files = files_of([module for modules in self._sources.values() for module in modules])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unseal, (self._content, self._sources)
+        return _unseal, (self._content, self._sources, self._files)
 
 
-def _unseal(content: bytes, sources: dict[str, dict[str, str | None]]) -> Any:
+def _unseal(content: bytes, sources: dict[str, dict[str, str | None]], files: dict[str, str]) -> Any:
+    know_files(files)
     shared = pickle.loads(content)
     for name, modules in sources.items():
         for module, expected in modules.items():

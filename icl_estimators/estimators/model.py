@@ -41,6 +41,8 @@ class TorchModel:
     device : torch.device
     """
 
+    wraps_own = True
+
     def __init__(
         self,
         module: torch.nn.Module,

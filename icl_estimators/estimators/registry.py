@@ -2,7 +2,7 @@
 
 A spec is ``name[:value][:key=value…]``: ``add-one``, ``add-constant:0.5``, ``construction:30``,
 ``construction-softmax:2.2:direct_path=false``. The part before the first colon is a name of the registry, or a
-module: ``package.module:attribute`` is your own object, or a class or factory that makes it.
+module: ``package.module:attribute`` or ``model.py:attribute`` is your own object, or a class or factory that makes it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from icl_estimators.estimators.base import ContractError, Estimator, UnsupportedStates
 from icl_estimators.estimators.checkpoint_labels import label_checkpoints
 from icl_estimators.estimators.interventions import CHANGES, WITH_HEADS, intervene
+from icl_estimators.estimators.misfits import misfit
+from icl_estimators.estimators.own_modules import import_own, is_file
 from icl_estimators.estimators.training_runs import pool_runs
 from icl_estimators.validation import InputError, positive_int
 
@@ -32,6 +35,7 @@ __all__ = [
     "family_of",
     "get",
     "get_all",
+    "is_own",
     "is_rule",
     "parse_spec",
     "rules_record",
@@ -289,6 +293,19 @@ def is_rule(estimator: object) -> bool:
     return f"{kind.__module__}:{kind.__qualname__}" in {REGISTRY[name] for name in BUILT_IN_NAMES}
 
 
+def is_own(estimator: object) -> bool:
+    """Say whether an estimator is a person's own: not of this package, or a module of theirs that it wraps.
+
+    Examples
+    --------
+    >>> is_own(get("add-one")), is_own(get("transformer"))
+    (False, False)
+    """
+    if type(estimator).__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return True
+    return bool(getattr(type(estimator), "wraps_own", False))
+
+
 def family_of(estimator: object) -> str | None:
     """Return the family of a rule: rules of one family differ only in a fitted number. None for what is no rule.
 
@@ -344,22 +361,21 @@ def _remember(estimator: Any, module: str) -> None:
 
 
 def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
-    looks_like_module = isinstance(parsed.value, str)
-    if not looks_like_module:
+    if not isinstance(parsed.value, str):
+        if is_file(parsed.head):
+            raise InputError(f"{parsed.text}: name what makes the estimator too, as in {parsed.head}:make")
         raise _unknown(parsed.head)
-    try:
-        module = importlib.import_module(parsed.head)
-    except ModuleNotFoundError as error:
-        if error.name and not f"{parsed.head}.".startswith(f"{error.name}."):
-            raise InputError(f"{parsed.text}: importing {parsed.head} failed: {error}") from error
-        raise _unknown(parsed.head) from None
-    except Exception as error:
-        raise InputError(f"{parsed.text}: importing {parsed.head} failed: {type(error).__name__}: {error}") from error
+    module = import_own(parsed.head, parsed.text)
+    if module is None:
+        raise _unknown(parsed.head)
     if not hasattr(module, parsed.value):
-        raise InputError(f"{parsed.text}: module {parsed.head} has no attribute {parsed.value}")
+        what = parsed.head if is_file(parsed.head) else f"module {parsed.head}"
+        raise InputError(f"{parsed.text}: {what} has no attribute {parsed.value}{_offers(module)}")
     target = getattr(module, parsed.value)
     made = target
     if inspect.isclass(target) or not hasattr(target, "predict_proba"):
+        if not (inspect.isclass(target) or inspect.isroutine(target)) and (fault := misfit(target)):
+            raise ContractError(f"{parsed.text} {fault}")
         if not callable(target):
             raise ContractError(f"{parsed.text} is neither an estimator nor a class or function that makes one")
         try:
@@ -371,8 +387,9 @@ def _own(parsed: Spec, offered: dict[str, Any]) -> Estimator:
     elif parsed.options:
         raise InputError(f"{parsed.text}: the object already exists and takes no options")
     if not isinstance(made, Estimator):
-        raise ContractError(f"{parsed.text}: {made!r} lacks name, n_states or predict_proba")
-    _remember(made, parsed.head)
+        fault = misfit(made) or "lacks name, n_states or predict_proba"
+        raise ContractError(f"{parsed.text}: {made!r:.80} {fault}".replace("\n", " "))
+    _remember(made, module.__name__)
     if made.n_states != offered["n_states"]:
         raise UnsupportedStates(
             f"{parsed.text} is for {made.n_states} states, but {offered['n_states']} were asked for"
@@ -433,12 +450,24 @@ def _usage(head: str) -> str:
     return _USAGE.get(head, head if head in REGISTRY else f"{head}:attribute")
 
 
+def _offers(module: ModuleType) -> str:
+    """Say what a module has of its own that could make an estimator."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (callable(value) or hasattr(value, "predict_proba"))
+        and getattr(value, "__module__", module.__name__) == module.__name__
+    ]
+    return f": it has {', '.join(sorted(own)[:8])}" if own else ""
+
+
 def _unknown(head: str) -> InputError:
     near = difflib.get_close_matches(head, REGISTRY, n=1, cutoff=0.5)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return InputError(
         f"unknown estimator {head!r}{hint}: choose from {', '.join(REGISTRY)}, or name your own as "
-        "package.module:attribute"
+        "package.module:attribute or model.py:attribute"
     )
 
 

@@ -52,8 +52,11 @@ def no_budget(study: Study) -> str:
 
 def exact_length(study: Study) -> int:
     """Return the greatest n ≤ T whose enumeration is cheap."""
-    k, n = study.n_states, 0
+    k, n, asked, most = study.n_states, 0, 0, study.most_prefixes
     while n < study.length and k ** (n + 1) + factorial(k) * k * comb(n + k, k) <= _EXACT_COST:
+        asked += k ** (n + 1)
+        if most is not None and asked > most:
+            break
         n += 1
     return n
 

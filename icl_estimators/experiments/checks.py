@@ -27,16 +27,24 @@ _ROUNDING = 1e-13
 _EXACT_PREFIXES = 7000  # 8 tokens at K = 3, 12 at K = 2
 
 
-def exact_length(n_states: int, length: int) -> int:
+def exact_length(n_states: int, length: int, most: int | None = None) -> int:
     """Return how many context lengths are checked against the exact risk.
+
+    Parameters
+    ----------
+    n_states, length : int
+        K and T.
+    most : int, optional
+        Sequences that may be asked for, if that is fewer than usual.
 
     Examples
     --------
-    >>> exact_length(3, 100), exact_length(2, 5)
-    (8, 5)
+    >>> exact_length(3, 100), exact_length(2, 5), exact_length(3, 100, 20), exact_length(3, 100, 0)
+    (8, 5, 2, 0)
     """
-    longest = 1
-    while longest < length and n_states ** (longest + 1) <= _EXACT_PREFIXES:
+    prefixes = _EXACT_PREFIXES if most is None else min(most, _EXACT_PREFIXES)
+    longest = 1 if most is None or n_states <= most else 0
+    while 0 < longest < length and n_states ** (longest + 1) <= prefixes:
         longest += 1
     return longest
 
@@ -51,7 +59,9 @@ def exact_risks(study: Study) -> dict[str, ExactRisk]:
     """
     if not study.exact_posterior:
         return {}
-    longest = exact_length(study.n_states, study.length)
+    longest = exact_length(study.n_states, study.length, study.most_prefixes)
+    if not longest:
+        return {}
     return {estimator.name: exact_risk(estimator, longest, study.source) for estimator in study.estimators}
 
 

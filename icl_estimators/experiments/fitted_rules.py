@@ -84,7 +84,13 @@ class FittedRules:
 
 
 def fit_rules(
-    source: Source, length: int, seed: int, models: Sequence[Estimator], subjects: Sequence[str] | None = None
+    source: Source,
+    length: int,
+    seed: int,
+    models: Sequence[Estimator],
+    subjects: Sequence[str] | None = None,
+    *,
+    chains: int = CHAINS,
 ) -> FittedRules:
     """Fit a rule of each family to the predictions of a model: the least Σ KL(p̂ ‖ rule) over all prefixes.
 
@@ -100,6 +106,8 @@ def fit_rules(
         One model, or training runs whose sums are added.
     subjects : sequence of str, optional
         By default the models' names.
+    chains : int
+        How many are drawn, one sequence each.
 
     Returns
     -------
@@ -118,10 +126,10 @@ def fit_rules(
     >>> fit_rules(ChainLaw(), 12, 0, [get("add-constant:0.37")]).rules[0].name
     'add-constant:0.37'
     """
-    sample = source.sample(range(CHAINS), sequences_per_chain=1, length=length, seed=seed, purpose="fitting")
+    sample = source.sample(range(chains), sequences_per_chain=1, length=length, seed=seed, purpose="fitting")
     tokens = sample.inputs
     shape = (len(tokens), length, source.n_states)
-    predictions = [predict(model, tokens, range(CHAINS), 1).reshape(shape) for model in models]
+    predictions = [predict(model, tokens, range(chains), 1).reshape(shape) for model in models]
     # Σ_j KL(p̂_j ‖ r) is, up to a constant, J times the cross-entropy of the mean prediction.
     target = np.mean(predictions, axis=0)
     rules, parameters = [], []

@@ -14,10 +14,22 @@ from icl_estimators.experiments.study import DEFAULTS, ChainOptions, Study
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.sources import ChainLaw
 
-__all__ = ["RULES", "Asked", "identification_study"]
+__all__ = ["RULES", "Asked", "IdentificationOptions", "identification_study"]
 
 RULES = ("uniform", "unigram", "bigram", "add-one", "add-one:order=2", "construction")
 """The rules without a fitted parameter; those with one are fitted to the estimator on chains of their own."""
+
+
+class IdentificationOptions(ChainOptions, total=False):
+    """The options of an identification.
+
+    Attributes
+    ----------
+    exact_checks : bool
+        As for :class:`icl_estimators.experiments.study.Study`.
+    """
+
+    exact_checks: bool
 
 
 class Asked:
@@ -45,7 +57,7 @@ class Asked:
 
 
 def identification_study(
-    asked: str | Estimator, *, warn: Callable[[str], None], dashes: str = "", **options: Unpack[ChainOptions]
+    asked: str | Estimator, *, warn: Callable[[str], None], dashes: str = "", **options: Unpack[IdentificationOptions]
 ) -> Study:
     """Return the study that says which rule an estimator is like.
 
@@ -74,7 +86,9 @@ def identification_study(
     ('unigram (asked)', 'uniform', 'unigram')
     """
     given: dict[str, Any] = {**DEFAULTS, **options}
-    own: ChainOptions = {name: value for name, value in options.items() if name not in ("checkpoints", "device")}  # type: ignore[assignment]
+    own: IdentificationOptions = {  # type: ignore[assignment]
+        name: value for name, value in options.items() if name not in ("checkpoints", "device")
+    }
     source = ChainLaw(given["states"], given["concentration"], given["start"])
     made, _ = assemble(
         [asked],

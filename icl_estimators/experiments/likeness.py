@@ -21,6 +21,7 @@ from scipy.special import rel_entr
 from icl_estimators.divergences import sum_states
 from icl_estimators.engine.tables import Cell, Table
 from icl_estimators.estimators import Estimator, family_of, is_rule
+from icl_estimators.experiments.fitted_rules import CHAINS as FITTING_CHAINS
 from icl_estimators.experiments.fitted_rules import FittedRules, fit_rules
 from icl_estimators.experiments.prediction import predict
 from icl_estimators.experiments.risk_tables import context_labels
@@ -75,7 +76,12 @@ class LikenessDesign:
         groups += [(name,) for name in models if name not in pooled]
         fitted = tuple(
             fit_rules(
-                study.source, study.length, study.seed, [by_name[name] for name in group if name in by_name], group
+                study.source,
+                study.length,
+                study.seed,
+                [by_name[name] for name in group if name in by_name],
+                group,
+                chains=fitting_chains(study),
             )
             for group in groups
         )
@@ -97,7 +103,7 @@ class LikenessDesign:
     @property
     def sequences_per_chain(self) -> int:
         """How many sequences of each chain are compared: the first ones of the risk design."""
-        return min(self.study.sequences_per_chain, _SEQUENCES)
+        return likeness_sequences(self.study)
 
     @property
     def cells(self) -> int:
@@ -130,6 +136,16 @@ class LikenessDesign:
     def record(self) -> dict[str, Any]:
         """Return what run.json says of the fitted rules: by subject."""
         return {name: found.record() for found in self.fitted for name in found.subjects}
+
+
+def likeness_sequences(study: Study) -> int:
+    """Return how many sequences of each chain are compared."""
+    return min(study.sequences_per_chain, _SEQUENCES)
+
+
+def fitting_chains(study: Study) -> int:
+    """Return how many chains rules are fitted on: fewer in a small study of an estimator of your own."""
+    return min(FITTING_CHAINS, max(100, study.chains)) if study.has_own else FITTING_CHAINS
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from icl_estimators.experiments.observed import ObservedLosses, observed_losses_
 from icl_estimators.experiments.observed_losses import History, Kind
 from icl_estimators.inference.dirichlet_multinomial import ConcentrationFit, DirichletMultinomial
 from icl_estimators.inference.predictive_constant import best_constant
-from icl_estimators.notes import Code, Note
+from icl_estimators.notes import Code, Note, join
 from icl_estimators.sources import ObservedSequences
 from icl_estimators.sources.observed.corpus import Corpus
 
@@ -198,7 +198,10 @@ def _orders(evidence: dict[Kind, _Evidence], rows: list[_Rows], level: float) ->
         for column, order in enumerate(ORDERS):
             loss = float(item.group.losses[:, column].mean())
             cells = undefined if found is None else found.cells(order, fitted=False)
-            yield (kind, order, 1.0, False, *cells, loss, *item.group.compared(column, ORDERS.index(1), level))
+            *compared, note = item.group.compared(column, ORDERS.index(1), level)
+            if found is None:
+                note = join(str(note), Note(Code.NO_MARGINAL_LIKELIHOOD))
+            yield (kind, order, 1.0, False, *cells, loss, *compared, note)
         for order in ORDERS if found is not None else ():
             assert found is not None
             cells = found.cells(order, fitted=True)

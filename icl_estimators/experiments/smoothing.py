@@ -94,7 +94,7 @@ class SmoothingDesign:
     def record(self) -> dict[str, Any]:
         """Return everything that decides the study's numbers, as plain values: the `options` of run.json."""
         options = self.study.record()
-        for unused in ("reference", "decomposition_chains", "decomposition_sequences"):
+        for unused in ("reference", "decomposition_chains", "decomposition_sequences", "exact_checks"):
             del options[unused]
         own = {"by": list(self.by), "families": list(self.families), "interventions": self.interventions}
         return options | own

@@ -131,6 +131,11 @@ def strategy_weights(
     return found
 
 
+def strategy_chains(study: Study) -> int:
+    """Return of how many chains the first sequence is used."""
+    return min(study.chains, STRATEGY_CHAINS, max(100, _MOST_CELLS // study.cells))
+
+
 def strategy_table(study: Study, fitted: Sequence[FittedRules], purpose: Purpose = "risk") -> Table | None:
     """Return strategies.csv of a study; None if all its estimators are fixed rules.
 
@@ -162,7 +167,7 @@ def strategy_table(study: Study, fitted: Sequence[FittedRules], purpose: Purpose
             continue
         dictionary = dictionary_of(own, study.n_states)
         names = [rule.name for rule in dictionary]
-        n_chains = min(study.chains, STRATEGY_CHAINS, max(100, _MOST_CELLS // study.cells))
+        n_chains = strategy_chains(study)
         for found in strategy_weights(model, dictionary, draw, n_chains, study.length, level=study.level):
             rows += _rows(model.name, names, found)
     return Table.of("strategies", rows) if rows else None

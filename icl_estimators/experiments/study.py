@@ -10,6 +10,7 @@ from icl_estimators.engine.blocks import unit_size
 from icl_estimators.estimators import Estimator, expect
 from icl_estimators.estimators.capabilities import engine_of
 from icl_estimators.estimators.identity import Sealed
+from icl_estimators.estimators.registry import is_own
 from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.assembly import Paths, assemble, estimators_record
 from icl_estimators.experiments.tuning import gamma_tuner
@@ -61,11 +62,12 @@ class StudyOptions(ChainOptions, total=False):
     ----------
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
-    decomposition_chains, decomposition_sequences, keep
+    decomposition_chains, decomposition_sequences, exact_checks, keep
         As for :class:`Study`.
     """
 
     reference: str
+    exact_checks: bool
     keep: Sequence[str]
     decomposition_chains: int
     decomposition_sequences: int
@@ -96,6 +98,8 @@ class Study:
         Of all streams.
     level : float
         Confidence level of intervals and bands.
+    exact_checks : bool
+        Whether all prefixes of short lengths are asked for, which checks the risk and gives the exact budget.
     keep : tuple of {"chains"}
         What else is kept: one value for each chain, in chains.csv.
 
@@ -116,6 +120,7 @@ class Study:
     source: Source = field(default_factory=ChainLaw)
     seed: int = 0
     level: float = 0.95
+    exact_checks: bool = True
     keep: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -200,6 +205,7 @@ class Study:
         if unknown:
             raise TypeError(f"{unknown[0]!r} is not an option of a study: choose from {', '.join(sorted(DEFAULTS))}")
         given: dict[str, Any] = {**DEFAULTS, **options}
+        nested_is_given = "decomposition_chains" in options
         source = ChainLaw(*(given.pop(name) for name in ("states", "concentration", "start")))
         given["estimators"], given["reference"] = assemble(
             estimators,
@@ -213,6 +219,8 @@ class Study:
             check_length=given["length"],
             dashes=dashes,
         )
+        if not nested_is_given and any(is_own(estimator) for estimator in given["estimators"]):
+            given["decomposition_chains"] = _scaled(given["decomposition_chains"], given["chains"])
         study = cls(source=source, **given)
         study.announce()
         return study
@@ -278,6 +286,21 @@ class Study:
             names.insert(names.index(runs[-1]) + 1, recipe)
         return tuple(names)
 
+    @property
+    def most_prefixes(self) -> int | None:
+        """How many sequences an exact check may ask for; None for as many as it takes, where no estimator is your own.
+
+        An estimator of your own may be slow. Then enumerations ask for no more sequences than the risk design.
+        """
+        if not self.exact_checks:
+            return 0
+        return self.chains * self.sequences_per_chain if self.has_own else None
+
+    @property
+    def has_own(self) -> bool:
+        """Whether an estimator is a person's own, and so may be slow."""
+        return any(is_own(estimator) for estimator in self.estimators)
+
     def units(self, n_chains: int) -> list[slice]:
         """Return the rows of each unit among the first `n_chains` of the risk design, or among those of a block."""
         size = unit_size(self.sequences_per_chain, self.cells)
@@ -287,6 +310,11 @@ class Study:
     def exact_posterior(self) -> bool:
         """Whether the posterior given a prefix is known exactly."""
         return self.source.exact_posterior
+
+
+def _scaled(chains: int, of: int) -> int:
+    """Return a default number of chains in the proportion of a study to the default one, 2 or more."""
+    return chains if of >= Study.chains else max(2, chains * of // Study.chains)
 
 
 DEFAULTS: dict[str, Any] = {

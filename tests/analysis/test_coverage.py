@@ -72,10 +72,12 @@ def test_what_says_nothing_is_not_counted(normal: pd.DataFrame) -> None:
     np.testing.assert_allclose(normal["coverage"] + normal["below"] + normal["above"], 1.0)
 
 
+@pytest.mark.slow
 def test_processes_change_no_number(normal: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(coverage_table([Normal()], 600, jobs=2), normal)
 
 
+@pytest.mark.slow
 def test_more_studies_are_added_to_a_table(normal: pd.DataFrame) -> None:
     parts = coverage_table([Normal()], 200), coverage_table([Normal()], 400, first=200)
     pd.testing.assert_frame_equal(added(*parts), normal, rtol=1e-12)

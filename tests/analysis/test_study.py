@@ -120,6 +120,7 @@ def test_a_change_of_mass_is_paired_by_sequence() -> None:
     assert se < values[:, 0].std() / 100  # unpaired it would be many times as wide
 
 
+@pytest.mark.slow
 def test_masses_are_those_of_the_attention_table() -> None:
     sizes = Sizes(attention=20, length=16, seed=1)
     found = masses.attend(sizes)
@@ -185,6 +186,7 @@ def test_the_committed_refits_are_the_known_ones() -> None:
     assert table.loc[("exact", "refitted"), "gamma"].tolist() == pytest.approx([2.2, 2.2, 2.2], abs=0.1)
 
 
+@pytest.mark.slow
 def test_it_builds_tables_and_report(found: dict[str, Answer], tmp_path: Path) -> None:
     data, reports = tmp_path / "data", tmp_path / "reports"
     paths = build(found, data, reports, ROOT / "reports" / "template.md", ("html", "pdf"))

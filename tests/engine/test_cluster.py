@@ -65,6 +65,7 @@ def length(shared: bytes, task: int) -> int:
     return len(shared) + task
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_takes_nothing_with_it(local: Any) -> None:
     with Cluster(0.15, local.scheduler_address) as crew:
         results = []
@@ -103,6 +104,7 @@ def test_workers_with_another_cpu_are_named(local: Any, monkeypatch: pytest.Monk
         assert all(differs == [line] for differs in mixed.other_cpus.values())
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_one_line_within_ten_seconds() -> None:
     began = time.monotonic()
     with pytest.raises(InputError, match=r"there is no answer from a dask scheduler at tcp://127\.0\.0\.1:1 "):

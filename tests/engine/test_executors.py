@@ -107,6 +107,7 @@ def test_in_process_yields_in_order() -> None:
     assert list(in_order(double, InProcess(2), [3, 1, 2])) == [6, 2, 4]
 
 
+@pytest.mark.slow
 def test_processes_yield_in_the_order_of_the_tasks_not_of_their_ends() -> None:
     came: list[int] = []
     with Processes(1.0, 2) as crew:
@@ -145,6 +146,7 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path: Path) -> None:
     assert any("a worker was lost" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_worker_every_time_ends_the_run_and_is_named(tmp_path: Path) -> None:
     with Processes((tmp_path / "deaths", 99), 2) as crew, pytest.raises(TaskFailed, match=r"unexpectedly.*task 1, tri"):
         list(in_order(dies, crew, range(6)))
@@ -252,6 +254,7 @@ def script(tmp_path: Path, guard: str) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, str(path)], {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_a_parent_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
     command, environment = script(tmp_path, "__name__ == '__main__'")
@@ -265,6 +268,7 @@ def test_a_parent_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
     assert wait(lambda: not workers_of(parent.pid))
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     command, environment = script(tmp_path, "True")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)

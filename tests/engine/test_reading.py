@@ -68,6 +68,7 @@ def test_plain_pandas_finds_nothing_at_a_context_length(study: Comparison, tmp_p
     assert not (pd.read_csv(tmp_path / "risk.csv").context_length == 5).any()
 
 
+@pytest.mark.slow
 def test_a_smoothing_study_and_an_identification_come_back_as_such(tmp_path: Path) -> None:
     design = {"chains": 24, "sequences_per_chain": 2, "length": 7}
     found = effective_smoothing("bigram", families=[], **design)
@@ -95,6 +96,7 @@ def cells(kind: Type) -> st.SearchStrategy[object]:
     }[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(data=st.data())
 def test_any_table_survives_its_file(name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

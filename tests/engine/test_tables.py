@@ -44,6 +44,14 @@ CONTRACT = {
     "attention_example": "estimator, layer, query, key, query_token, key_token, weight",
     "circuit": "estimator, matrix, row, column, value",
     "checks": "check, estimator, context_length, estimate, se, z, note",
+    "series": "sequence, id, position, state",
+    "cumulative": "estimator, reference, prediction, difference",
+    "transitions": "source, target, count, visits, estimate, ci_low, ci_high, note",
+    "concentration": "history, order, criterion, estimate, ci_low, ci_high, log_loss_nats, note",
+    "concentration_profile": "history, order, concentration, log_likelihood_ratio",
+    "orders": "history, order, concentration, fitted, log_marginal_likelihood, log_bayes_factor, "
+    "posterior_probability, log_loss_nats, difference, se, ci_low, ci_high, note",
+    "likelihood_ratio": "test, statistic, degrees_of_freedom, p_value, n_transitions, small_expected, note",
 }
 
 

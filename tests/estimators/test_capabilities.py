@@ -121,6 +121,7 @@ def test_strangers_go_through_every_study_like_any_rule() -> None:
         assert (stranger in observed.index) == (stranger != "yes")  # which says that it reads no more
 
 
+@pytest.mark.slow
 def test_strangers_go_through_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     specs = ["--estimators", "strange_rules:silly_yes,strange_rules:silly_word,uniform"]
     for main, arguments in ((exact.main, ["--context-length", "3"]), (predict.main, ["ABCA"])):
@@ -156,6 +157,7 @@ def test_a_property_that_fails_is_one_line() -> None:
 # Each capability, offered by a person's own estimator
 
 
+@pytest.mark.slow
 def test_own_attention_of_two_single_heads_is_tabulated() -> None:
     class Heads(Flat):
         """The first head looks at the token before, the second at itself."""

@@ -132,6 +132,7 @@ print(json.dumps(study_identity([Rule()]), sort_keys=True))
 """
 
 
+@pytest.mark.slow
 def test_a_program_s_own_rule_has_its_file_and_the_same_identity_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(MAIN, encoding="utf-8")
     environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -95,6 +95,7 @@ def test_lengths_follow_the_cost() -> None:
     assert no_budget(study) == ""
 
 
+@pytest.mark.slow
 def test_too_few_prefixes_with_equal_counts_are_no_estimate() -> None:
     table = run_study(small("unigram", length=60, chains=20)).tables["budget"].frame()
     last = table[(table.context_length == 60) & (table.estimator == "unigram")].set_index("part")

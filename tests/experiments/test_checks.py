@@ -100,8 +100,11 @@ def test_an_estimator_that_fails_on_some_short_prefix_is_found_before_the_work(m
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr("icl_estimators.experiments.compare.risk_block", never)
-    with pytest.raises(ContractError, match="unhappy failed on prefixes of 8 tokens: ArithmeticError: not this one"):
-        compare([Unhappy([2, 2, 1, 1, 0, 0, 2, 2], 8), "add-one"], chains=60, length=20, decomposition_chains=0)
+    with (
+        pytest.warns(UserWarning, match="sequences of up to 20 tokens will be asked for"),
+        pytest.raises(ContractError, match="unhappy failed on prefixes of 8 tokens: ArithmeticError: not this one"),
+    ):
+        compare([Unhappy([2, 2, 1, 1, 0, 0, 2, 2], 8), "add-one"], chains=700, length=20, decomposition_chains=0)
 
 
 def test_a_value_that_does_not_vary_has_no_z() -> None:

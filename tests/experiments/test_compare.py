@@ -233,6 +233,7 @@ def test_several_checkpoints_are_runs_of_one_recipe_even_as_the_reference() -> N
     ]
 
 
+@pytest.mark.slow
 @several
 def test_a_byte_copy_is_no_second_training_run(tmp_path: Path) -> None:
     copy = tmp_path / "copy.safetensors"
@@ -259,6 +260,7 @@ def test_only_runs_with_a_sibling_are_pooled_and_their_recipe_is_a_field() -> No
     assert pooled_runs(runs) == {"m": ("a", "m:b")}
 
 
+@pytest.mark.slow
 def test_files_are_weights_only_where_they_are_files(tmp_path: Path) -> None:
     class Wrapper(Flat):
         def __init__(self, name: str, checkpoint: Any) -> None:
@@ -348,6 +350,7 @@ def never(what: str, done: int, total: int) -> None:
     raise AssertionError("the work has begun")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_exception_on_some_chain_names_estimator_and_chain(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)

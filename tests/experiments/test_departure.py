@@ -51,6 +51,7 @@ def test_there_is_nothing_to_say_where_the_last_is_the_least_or_one_is_infinite(
     assert regret_since_least(study(3), curves(trend, noise=0.1, shared=0.0)) is None
 
 
+@pytest.mark.slow
 def test_run_json_has_it_for_the_trained_model_alone() -> None:
     found = compare(["transformer", "uniform"], chains=12, sequences_per_chain=1, length=12, decomposition_chains=0)
     since = found.run["regret_since_least"]

@@ -62,6 +62,7 @@ def test_every_known_value_is_met(oracle: dict) -> None:
     assert metrics[oracle["metric"]][-1] == pytest.approx(oracle["value"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_bayes_risk_is_known() -> None:
     kl = exact_risk(get("bayes"), 12).metrics["kl_nats"]
     assert kl[0] == pytest.approx(math.log(3) - 5 / 6, abs=1e-14)

@@ -27,12 +27,14 @@ def test_a_rule_is_found_again(spec: str, family: str, value: dict[str, float]) 
     assert named(spec)[family] == pytest.approx(value, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_parameter_at_the_end_of_its_range_is_no_rule() -> None:
     assert "add-constant" not in named("bigram")
     assert "recency" not in named("add-one")
     assert named("uniform") == {}
 
 
+@pytest.mark.slow
 def test_runs_of_a_recipe_are_fitted_together() -> None:
     low, high = get("add-constant:0.5"), get("add-constant:2")
     both = fit_rules(ChainLaw(), 15, 0, [low, high], ["a", "b", "recipe"])

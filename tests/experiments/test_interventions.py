@@ -156,6 +156,7 @@ def test_counting_rules_have_no_mechanism_to_replace():
     assert list(left_alone.tables) == ["smoothing"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shipped_checkpoint(3, seed=1) is None, reason="one checkpoint ships")
 def test_several_training_runs_are_changed_together():
     paths = [shipped_checkpoint(3, seed=seed) for seed in (0, 1)]

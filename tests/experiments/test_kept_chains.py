@@ -50,6 +50,7 @@ def test_the_values_are_the_same_bits_for_any_number_of_processes() -> None:
     assert one.chains.equals(two.chains)
 
 
+@pytest.mark.slow
 def test_a_resumed_study_has_every_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from icl_estimators.engine import running
 

@@ -209,6 +209,7 @@ def test_rules_alone_have_no_nearest_rule() -> None:
     assert found.run["fitted_rules"] == {}
 
 
+@pytest.mark.slow
 @trained
 def test_the_next_rule_is_of_another_family() -> None:
     found = compare("transformer,construction-softmax:2.2:direct_path=false,add-one", **{**SMALL, "length": 20}).nearest

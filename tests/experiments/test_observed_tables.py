@@ -191,7 +191,9 @@ def test_a_window_that_is_rarely_full_is_no_sliding_window() -> None:
 
 def test_no_number_is_missing_without_a_reason() -> None:
     for what, window in [(elnino(), 100), (lines(), 10), (lines(), 100), (data([0, 1, 0]), 1)]:
-        for frame in tables(["bigram", *RULES], what, window).values():
+        for name, frame in tables(["bigram", *RULES], what, window).items():
+            if name in ("series", "cumulative"):  # whose columns are never empty
+                continue
             numbers = frame.select_dtypes("number").drop(columns="rao_blackwell_factor", errors="ignore")
             assert not (numbers.isna().any(axis=1) & (frame.note == "")).any()
 

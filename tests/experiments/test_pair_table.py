@@ -53,6 +53,7 @@ def test_a_difference_is_that_of_the_means_and_its_error_that_of_the_differences
     assert compared > 6
 
 
+@pytest.mark.slow
 def test_overlapping_intervals_do_not_decide() -> None:
     """The found case: the mean KLs overlap by far, their paired difference is clear."""
     rules = ["add-one", "add-constant:0.9", "uniform"]
@@ -67,6 +68,7 @@ def test_overlapping_intervals_do_not_decide() -> None:
     assert "Smallest mean regret: add-one. Tied with it: none." in result.summary()
 
 
+@pytest.mark.slow
 def test_twins_are_identical_and_tied() -> None:
     rules = ["krichevsky-trofimov", "add-constant:0.5", "uniform", "bigram"]
     result = compare(rules, concentration=0.5, chains=60, length=5, decomposition_chains=0)
@@ -101,6 +103,7 @@ def test_one_estimator_makes_no_pairs() -> None:
     assert "tied with the best" not in result.summary()
 
 
+@pytest.mark.slow
 def test_training_runs_and_their_mean_are_paired_as_in_the_other_tables() -> None:
     result = compare([Leaning("m:a", 0.1), Leaning("m:b", 0.3), "add-one"], chains=60, length=4, decomposition_chains=0)
     rows = of(result.pairs, "log_loss_nats")

@@ -45,6 +45,7 @@ def test_by_entropy_they_average_to_the_mean_regret() -> None:
     assert (found.note[found.n_chains == 0] != "").all()
 
 
+@pytest.mark.slow
 def test_infinite_and_zero_regret() -> None:
     found = run_study(study("bigram,bayes")).tables["regret_by_visits"].frame().set_index(["estimator", "visits"])
     assert found.estimate["bigram", 1] == np.inf

@@ -34,6 +34,7 @@ def assert_same(first: dict[str, Any], second: dict[str, Any]) -> None:
         pd.testing.assert_frame_equal(table.frame(), second[name].frame())
 
 
+@pytest.mark.slow
 def test_every_table_of_a_comparison_is_the_same() -> None:
     options: dict[str, Any] = {"chains": 60, "sequences_per_chain": 2, "length": 9, "seed": 2}
     options |= {"decomposition_chains": 20, "decomposition_sequences": 6}
@@ -42,12 +43,14 @@ def test_every_table_of_a_comparison_is_the_same() -> None:
     assert_same(plain, reusing)
 
 
+@pytest.mark.slow
 def test_effective_smoothing_is_the_same() -> None:
     options: dict[str, Any] = {"chains": 30, "sequences_per_chain": 2, "length": 7}
     plain, reusing = (effective_smoothing(estimators(kind), **options).tables for kind in (Plain, Reusing))
     assert_same(plain, reusing)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shipped_checkpoint(3) is None, reason="no trained model ships for three states")
 def test_interventions_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     from icl_estimators.estimators.intervened import Intervened
@@ -101,6 +104,7 @@ def test_what_is_returned_is_the_callers_own() -> None:
     assert not np.shares_memory(first, strange_rules._buffer)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_length_of_an_observed_sequence() -> None:
     """Predictions of L windows are L·W·K numbers: 138 and 413 MB here."""
 

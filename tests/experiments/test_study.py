@@ -90,6 +90,7 @@ def test_every_field_of_a_study_is_in_its_record() -> None:
         "concentration": 2.0,
         "start": "stationary",
         "reference": "bigram",
+        "exact_checks": False,
     }
     assert set(changed) == set(StudyOptions.__annotations__) - {
         "checkpoints",

@@ -49,6 +49,7 @@ OPTIONS = {"chains": 20, "length": 12, "decomposition_chains": 0}
 TUNED = ["construction-softmax:tuned", "construction-softmax:tuned:direct_path=false"]
 
 
+@pytest.mark.slow
 def test_a_tuned_gamma_is_part_of_the_name_and_the_name_is_a_spec_of_the_same_estimator() -> None:
     result = compare([*TUNED, "add-one"], **OPTIONS)
     expected = {
@@ -91,6 +92,7 @@ def test_every_command_finds_the_same_gamma_for_a_law_and_a_length(capsys: pytes
         assert list(study.run["tuned_gamma"]) == exact
 
 
+@pytest.mark.slow
 def test_exact_and_monte_carlo_agree_on_an_estimator_of_one_name() -> None:
     result = compare([*TUNED, "construction-softmax", "add-one"], **(OPTIONS | {"length": 6, "chains": 4000}))
     for name in result.run["gamma"]:

@@ -198,6 +198,7 @@ def test_a_study_without_risk_has_no_table(results: Results) -> None:
         compact_table(Results({}, {**results.run, "kind": "smoothing"}))
 
 
+@pytest.mark.slow
 def test_the_report_has_the_tables_beside_its_figures(folder: Path, changed: Callable[..., Results]) -> None:
     paths = build_report(folder, [])
     written = sorted(path.name for path in paths if path.parent.name == "tables")

@@ -249,6 +249,7 @@ def test_what_is_missing_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     require_packages([])
 
 
+@pytest.mark.slow
 def test_pandoc_and_typst_are_loaded_on_use() -> None:
     code = "import icl_estimators.reporting.build, sys; print({'pypandoc', 'typst'} & set(sys.modules))"
     import subprocess

@@ -91,6 +91,7 @@ def largest_z(source: Source) -> dict[str, float]:
 CHECKS = {"exact:kl_nats", "exact:regret_nats", "martingale", "mse", "next_token"}
 
 
+@pytest.mark.slow
 def test_a_start_law_that_does_not_depend_on_the_chain_keeps_the_exact_posterior(first_state: str) -> None:
     source = ChainLaw(start=first_state)
     assert source.exact_posterior

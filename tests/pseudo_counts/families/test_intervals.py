@@ -170,6 +170,7 @@ def test_scores_from_merged_prefixes_are_those_of_the_prefixes(sample):
         np.testing.assert_allclose(sums @ coefficients.T, want, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_intervals_agree_with_a_cluster_bootstrap():
     rng = np.random.default_rng(4)
     sample = Sample(n_chains=120)
@@ -215,6 +216,7 @@ def edges(sample):
     }
 
 
+@pytest.mark.slow
 def test_an_end_of_the_search_is_never_an_estimate():
     sample = Sample(n_chains=12)
     for weights in edges(sample).values():

@@ -42,6 +42,7 @@ def test_the_numbers_are_those_of_the_cells() -> None:
     assert mesh.mask.ravel().tolist() == [False, True, False, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tokens", "layers"),
     [

@@ -36,6 +36,7 @@ def test_svg_is_whole_and_needs_no_font(results: Results, tmp_path: Path) -> Non
     assert max(len(found) for found in re.findall(r"scale\(([^)]*)\)", text)) > 3, "scales keep their digits"
 
 
+@pytest.mark.slow
 def test_nothing_is_cut_off_of_what_is_saved(results: Results, tmp_path: Path) -> None:
     for figure in (attention_example_figure(results, "transformer"), circuit_figure(results, "transformer")):
         save_figure(figure, tmp_path / "figure")
@@ -51,6 +52,7 @@ def test_a_name_with_dots_keeps_them(results: Results, tmp_path: Path) -> None:
     assert [path.name for path in paths] == ["kl-0.5.svg", "kl-0.5.pdf"]
 
 
+@pytest.mark.slow
 def test_the_ending_says_the_kind_of_file(tmp_path: Path) -> None:
     for kind, begins in (("svg", b"<?xml"), ("PNG", b"\x89PNG"), ("pdf", b"%PDF")):
         files = [tmp_path / f"{name}.{kind}" for name in ("one", "two")]

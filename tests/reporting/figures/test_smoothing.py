@@ -61,6 +61,7 @@ def test_predictions_stand_beside_fitted_curves(found: Smoothing) -> None:
     assert "What unigram predicts" in words(other)
 
 
+@pytest.mark.slow
 @trained
 def test_mechanism_has_a_line_for_each_intervention(tmp_path: Path) -> None:
     found = effective_smoothing(

@@ -251,6 +251,7 @@ def test_characters_come_back(lines: list[str]) -> None:
     assert in_words(read_text("\n".join(lines), characters=True)) == [list(line) for line in lines]
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(), st.text("ab ,;\t\n#>\"'[]01.", max_size=40)), st.sampled_from([None, ",", "|"]))
 def test_any_text_is_read_whole_or_refused(text: str, delimiter: str | None) -> None:
     try:

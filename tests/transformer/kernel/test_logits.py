@@ -8,7 +8,7 @@ from icl_estimators.transformer import Folded, construction_folded, fold, folded
 from icl_estimators.transformer.kernel import kernel_logits, kernel_probabilities
 
 
-@pytest.mark.parametrize("k", [2, 3, 4, 5, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("k", [2, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (4, 5, 8))])
 @pytest.mark.parametrize(("length", "batch"), [(1, 1), (17, 16), (100, 37), (130, 5)])
 @pytest.mark.parametrize("far", [None, "last", 3])
 def test_logits_are_the_plain_ones(random_model, trained_model, tokens_of, k, length, batch, far):
@@ -64,7 +64,7 @@ def test_the_construction_runs_too(tokens_of):
     np.testing.assert_allclose(found, folded_logits(folded, tokens).numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("k", [2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def test_probabilities_are_the_softmax(random_model, tokens_of, monkeypatch, k):
     folded = fold(random_model(k)).detach()
     tokens = tokens_of(k, (50, 33)).numpy()

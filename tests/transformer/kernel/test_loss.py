@@ -6,7 +6,7 @@ import torch
 from icl_estimators.transformer import Folded, fold, folded_loss
 from icl_estimators.transformer.kernel import kernel_loss
 
-STATES = [2, 3, 4, 5, pytest.param(8, marks=pytest.mark.slow)]
+STATES = [2, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (4, 5, 8))]  # a compilation each
 # Batches that do not divide by the 16 lanes, and one that does.
 CONTEXTS = [(1, 1), (2, 7), (17, 16), (100, 37), (130, 19)]
 
@@ -146,6 +146,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_size_t_squared_is_kept(python):
     """16 matrices of 4,000 × 4,000 are 977 MiB."""
     done = python("-c", MEMORY)

@@ -51,6 +51,7 @@ def test_each_run_leaves_what_it_leaves_alone(tmp_path):
         assert not (tmp_path / "together" / run.name / "state.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_runs_that_were_stopped_at_different_steps_catch_up(tmp_path):
     runs = [small(seed) for seed in range(3)]
     for run, stop in zip(runs, (7, 30, None), strict=True):

@@ -18,6 +18,7 @@ def small(steps: int = 20, **changed) -> Recipe:
     return Recipe(**{"steps": steps, "batch": 8, "length": 12, **changed})
 
 
+@pytest.mark.slow
 def test_updates_are_adam_on_the_plain_model():
     """The trainer against the plain module, torch's own Adam and the cosine, on the addressed batches."""
     recipe = small(steps=30)
