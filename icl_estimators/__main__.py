@@ -17,6 +17,7 @@ COMMANDS = {
     "exact": "exact risk at short context lengths, by enumerating every prefix",
     "predict": "what each estimator says comes after one prompt",
     "smoothing": "which pseudo-count each estimator acts like, and by what mechanism",
+    "merge": "put the pieces of a study, computed apart, together into one",
     "report": "build the report of a results folder again from its tables",
     "train": "train the transformer on fresh chains",
 }

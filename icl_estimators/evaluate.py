@@ -7,16 +7,19 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icl_estimators.data_options import DATA_FLAGS, data_files, data_parent, has_data, read_data, refuse_data_flags
 from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
+    STOPPED,
     Interrupted,
     Parser,
+    Stopped,
+    add_report_flags,
     command,
     count,
     decomposition_parent,
@@ -25,15 +28,18 @@ from icl_estimators.options import (
     flags_of,
     kept,
     level,
+    minutes,
+    natural,
     refuse_flags,
-    report_formats,
     sampling_parent,
     warn,
 )
 from icl_estimators.progress import progress_reports
 
 if TYPE_CHECKING:
+    from icl_estimators.engine.block_store import StudyBlocks
     from icl_estimators.engine.result import StudyResult
+    from icl_estimators.experiments.study import Study
     from icl_estimators.sources import ObservedSequences
 
 __all__ = ["main"]
@@ -92,19 +98,30 @@ def _parser() -> Parser:
     parser.add_argument(
         "--out", type=Path, default=Path("icl-results"), metavar="DIR", help="output folder (default icl-results)"
     )
+    parts = parser.add_argument_group("a study in parts (docs/long-studies.md)")
+    parts.add_argument(
+        "--chains-from",
+        type=natural,
+        metavar="A",
+        help="compute only a piece: from chain A of --chains on, and the same share of the other designs; no tables "
+        "(merge puts pieces together)",
+    )
+    parts.add_argument(
+        "--chains-to", type=count, metavar="B", help="the piece ends before chain B (default: the last chain)"
+    )
+    parts.add_argument(
+        "--max-time",
+        type=minutes,
+        metavar="MINUTES",
+        help=f"start no block after so many minutes, keep what is done, and end with status {STOPPED}; continue with "
+        "--resume",
+    )
     restart = parser.add_mutually_exclusive_group()
     restart.add_argument(
         "--resume", action="store_true", help="continue a run that was stopped, from its last finished block"
     )
     restart.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
-    report = parser.add_mutually_exclusive_group()
-    report.add_argument(
-        "--report",
-        type=report_formats,
-        metavar="html,pdf",
-        help="formats of the report (default: both, if the extra `report` is installed)",
-    )
-    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
+    add_report_flags(parser)
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 
@@ -125,8 +142,10 @@ def _main(arguments: list[str], held: ExitStack) -> int:
 
         require_packages(options.report)  # before the work, not after it
     began = time.perf_counter()
+    if options.chains_from is not None or options.chains_to is not None:
+        return _piece(options, arguments, held, began)
     data = read_data(options)
-    result, inputs = _simulated(options, held) if data is None else _observed(options, data, held)
+    result, inputs = _simulated(options, held, began) if data is None else _observed(options, data, held)
     if result is None:
         if not options.quiet:
             print(f"{options.out} already holds this study, finished: there is nothing left to do")
@@ -160,27 +179,52 @@ def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
         refuse_flags(options, options.given.keys() - _OF_OBSERVED, "observed sequences")
     else:
         refuse_flags(options, ["pool", "folds", "matrix"], "simulated chains")
+    if options.chains_from is not None or options.chains_to is not None:
+        refuse_flags(options, ["report"], "a piece of a study, which has no tables")
     refuse_data_flags(options)
     if options.decomposition_chains == 0:
         refuse_flags(options, ["decomposition_sequences"], "--decomposition-chains 0")
 
 
-def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResult | None, list[Path]]:
-    """Run the study; None if it was to be resumed but is already finished."""
-    from icl_estimators.engine.block_store import StudyBlocks
-    from icl_estimators.engine.folder import check_folder
+def _study(options: argparse.Namespace, held: ExitStack) -> tuple[Study, dict[str, Any]]:
+    """Return the study and its record; hold its folder."""
     from icl_estimators.estimators.identity import study_identity
-    from icl_estimators.experiments.assembly import weight_files
-    from icl_estimators.experiments.compare import run_study
     from icl_estimators.experiments.cost import cost_line
     from icl_estimators.experiments.study import Study, StudyOptions
-    from icl_estimators.files import require_writable
 
     study = Study.build(options.estimators, warn=warn, dashes="--", **flags_of(options, StudyOptions))
     if (line := cost_line(study)) is not None and not options.quiet:
         warn(line)
     record = {"options": study.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
+    return study, record
+
+
+@contextmanager
+def _work(options: argparse.Namespace, kept: StudyBlocks, began: float) -> Iterator[dict[str, Any]]:
+    """Give the options of a run that can be stopped: one line then says what is kept and how to continue."""
+    from icl_estimators.engine.time_limit import OutOfTime, TimeLimit
+
+    how = f"finished blocks are kept in {kept.folder}: continue with --resume"
+    limit = None if options.max_time is None else TimeLimit(60 * options.max_time, began)
+    with progress_reports(quiet=options.quiet) as (progress, notice):
+        try:
+            yield {"jobs": options.jobs, "dask": options.dask, "progress": progress, "notice": notice, "limit": limit}
+        except KeyboardInterrupt as stop:
+            raise Interrupted(f"stopped; {how}", stop) from None
+        except OutOfTime as over:
+            raise Stopped(f"stopped by --max-time {options.max_time:g}; {over}; {how}") from None
+
+
+def _simulated(options: argparse.Namespace, held: ExitStack, began: float) -> tuple[StudyResult | None, list[Path]]:
+    """Run the study; None if it was to be resumed but is already finished."""
+    from icl_estimators.engine.block_store import StudyBlocks
+    from icl_estimators.engine.folder import check_folder
+    from icl_estimators.experiments.assembly import weight_files
+    from icl_estimators.experiments.compare import run_study
+    from icl_estimators.files import require_writable
+
+    study, record = _study(options, held)
     check_folder(options.out, record, force=options.force)
     if options.resume and (options.out / "run.json").exists():
         return None, []
@@ -188,15 +232,45 @@ def _simulated(options: argparse.Namespace, held: ExitStack) -> tuple[StudyResul
         require_writable(options.out / "figures")
     decisive = {**record["options"], **record["identity"]}
     kept = StudyBlocks(options.out, decisive, resume=options.resume, force=options.force)
-    with progress_reports(quiet=options.quiet) as (progress, notice):
-        try:
-            result = run_study(study, jobs=options.jobs, dask=options.dask, progress=progress, notice=notice, kept=kept)
-        except KeyboardInterrupt as stop:
-            raise Interrupted(
-                f"stopped; finished blocks are kept in {kept.folder}: continue with --resume", stop
-            ) from None
+    with _work(options, kept, began) as work:
+        result = run_study(study, kept=kept, **work)
     result.run["dask"] = options.dask
     return result, list(weight_files(study.estimators).values())
+
+
+def _piece(options: argparse.Namespace, arguments: list[str], held: ExitStack, began: float) -> int:
+    """Compute a piece of the study and write its record; return the exit status."""
+    from icl_estimators.engine.block_store import StudyBlocks
+    from icl_estimators.engine.folder import write_json
+    from icl_estimators.engine.pieces import Piece, check_piece_folder
+    from icl_estimators.experiments.assembly import weight_files
+    from icl_estimators.experiments.pieces import run_piece
+    from icl_estimators.experiments.study import StudyOptions
+    from icl_estimators.reading import PIECE_FILE
+    from icl_estimators.reporting.provenance import provenance
+
+    piece = Piece(options.chains_from or 0, options.chains_to or options.chains, options.chains)
+    study, record = _study(options, held)
+    decisive = {**record["options"], **record["identity"]}
+    finished = check_piece_folder(options.out, piece, decisive, force=options.force)
+    if not (finished and options.resume):
+        kept = StudyBlocks(options.out, decisive, resume=options.resume, force=options.force, piece=piece.record())
+        with _work(options, kept, began) as work:
+            run = {**run_piece(study, piece, kept, **work), **record}
+        run["flags"] = {"estimators": options.estimators, **flags_of(options, StudyOptions)}  # merge builds it of them
+        run.update(provenance("icl_estimators.evaluate", arguments, weight_files(study.estimators).values()))
+        run["dask"] = options.dask
+        run["wall_time_s"] = round(time.perf_counter() - began, 3)
+        write_json(options.out / PIECE_FILE, run)
+        if not any(design["blocks"] for design in run["designs"].values()):
+            warn(f"no block of this study begins among {piece}: there was nothing to compute")
+    if not options.quiet:
+        done = "already are in" if finished else "are in"
+        print(
+            f"{piece} of {piece.total:,} {done} {options.out}; put all pieces together: "
+            f"python -m icl_estimators.merge {options.out} … --out WHOLE"
+        )
+    return 0
 
 
 def _observed(options: argparse.Namespace, data: ObservedSequences, held: ExitStack) -> tuple[StudyResult, list[Path]]:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Interrupted",
     "Parser",
+    "STOPPED",
+    "Stopped",
     "Terminated",
+    "add_report_flags",
     "command",
     "concentration",
     "count",
@@ -35,12 +38,17 @@ __all__ = [
     "kept",
     "level",
     "make_estimators",
+    "minutes",
     "natural",
     "refuse_flags",
     "report_formats",
     "sampling_parent",
     "warn",
 ]
+
+
+STOPPED = 75
+"""Exit status of a run that ``--max-time`` stopped; BSD's EX_TEMPFAIL, "try again later"."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -65,6 +73,14 @@ class Terminated(Interrupted):
     def __init__(self, text: str = "stopped by SIGTERM") -> None:
         super().__init__(text)
         self.status = 128 + signal.SIGTERM
+
+
+class Stopped(Interrupted):
+    """A run that its own ``--max-time`` stopped, in an orderly way."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.status = STOPPED
 
 
 class Main(Protocol):
@@ -130,6 +146,8 @@ class Parser(argparse.ArgumentParser):
 
 def command(body: Main) -> Main:
     """Give a command line its exit codes: 0 done, 2 the user can fix it, 130 Ctrl-C, 143 SIGTERM, 1 a bug of ours.
+
+    A run that ``--max-time`` stops ends with :data:`STOPPED`.
 
     Errors that the user can fix are one line on standard error, without a traceback. Bugs keep their traceback.
     """
@@ -242,6 +260,11 @@ def concentration(text: str) -> float:
     return _number(text, float, positive_real, "the value")
 
 
+def minutes(text: str) -> float:
+    """Parse a finite number of minutes above 0."""
+    return _number(text, float, positive_real, "the number of minutes")
+
+
 def level(text: str) -> float:
     """Parse a confidence level strictly between 0 and 1."""
     return _number(text, float, probability_level, "the level")
@@ -343,6 +366,18 @@ def decomposition_parent() -> Parser:
         help="sequences of each of these chains, at least 2 (default 64)",
     )
     return parent
+
+
+def add_report_flags(parser: Parser) -> None:
+    """Add the flags that say which report is made of a folder, if any."""
+    report = parser.add_mutually_exclusive_group()
+    report.add_argument(
+        "--report",
+        type=report_formats,
+        metavar="html,pdf",
+        help="formats of the report (default: both, if the extra `report` is installed)",
+    )
+    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
 
 
 def exact_parent() -> Parser:

@@ -11,13 +11,16 @@ from typing import Any
 from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
 
-__all__ = ["KINDS", "ROWS", "kind_of", "read_columns", "read_record", "rows_written"]
+__all__ = ["KINDS", "PIECE", "PIECE_FILE", "ROWS", "kind_of", "read_columns", "read_record", "rows_written"]
 
 KINDS = ("comparison", "observed", "identification", "smoothing", "exact")
 """What a folder can hold: the entry `kind` of run.json."""
 
 ROWS = "rows"
 """The entry of run.json that holds how many rows each table was written with."""
+
+PIECE, PIECE_FILE = "piece", "piece.json"
+"""The kind of a record of a part of a study, without tables, and the name of its file."""
 
 
 def read_columns(path: Path, n_rows: int | None = None) -> dict[str, tuple[str, ...]]:
@@ -68,6 +71,11 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder} (python -m icl_estimators.evaluate --out {folder} makes it)")
     if not path.is_file():
+        if (folder / PIECE_FILE).is_file():
+            raise InputError(
+                f"{folder} holds a piece of a study, without tables: put it together with the other pieces by "
+                f"python -m icl_estimators.merge {folder} … --out WHOLE"
+            )
         raise InputError(
             f"{folder} has no {path.name}: give a folder that evaluate, smoothing, identify or exact wrote"
         )

@@ -18,6 +18,7 @@ from icl_estimators import options
 from icl_estimators.options import (
     Interrupted,
     Parser,
+    Stopped,
     Terminated,
     command,
     estimator_parent,
@@ -48,6 +49,18 @@ def test_done_is_0(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_the_user_can_mend_is_one_line_and_2(refused: Callable[..., str]) -> None:
     assert refused(ending(InputError("no such file: x"))) == "example: no such file: x\n"
     assert refused(ending(InputError("first\n  second\tthird"))) == "example: first second third\n"
+
+
+def test_a_run_that_its_time_limit_stopped_is_75_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(Stopped("stopped; continue with --resume"))([]) == options.STOPPED == 75
+    assert capsys.readouterr() == ("", "example: stopped; continue with --resume\n")
+
+
+def test_minutes_are_a_number_above_0() -> None:
+    assert options.minutes("0.5") == 0.5
+    for text in ("0", "-1", "nan", "inf", "long"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            options.minutes(text)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="sends signals")

@@ -22,6 +22,7 @@ from icl_estimators.engine.folder import write_json
 from icl_estimators.engine.same_study import differences, digest
 from icl_estimators.files import write_whole
 from icl_estimators.inference.trees import from_arrays, to_arrays
+from icl_estimators.reading import PIECE_FILE
 from icl_estimators.validation import InputError
 
 __all__ = ["BlockStore", "StudyBlocks"]
@@ -47,6 +48,8 @@ class StudyBlocks:
         Continue with the blocks that are there.
     force : bool
         Remove the blocks that are there.
+    piece : dict, optional
+        Which part of the study the blocks are. Blocks do not depend on it, but a folder holds one piece.
 
     Raises
     ------
@@ -55,11 +58,20 @@ class StudyBlocks:
         neither `resume` nor `force` is true.
     """
 
-    def __init__(self, out: Path, identity: dict[str, Any], *, resume: bool = False, force: bool = False) -> None:
+    def __init__(
+        self,
+        out: Path,
+        identity: dict[str, Any],
+        *,
+        resume: bool = False,
+        force: bool = False,
+        piece: dict[str, int] | None = None,
+    ) -> None:
         self.folder = out / "blocks"
         record = self.folder / "study.json"
         plain = json.loads(json.dumps(identity))
         self._digest = digest(plain)
+        plain |= piece or {}
         if not force and next(self.folder.glob("*/*.npz"), None) is not None:
             if not resume:
                 raise InputError(
@@ -68,6 +80,7 @@ class StudyBlocks:
                 )
             self._check_same(record, plain)
             return
+        (out / PIECE_FILE).unlink(missing_ok=True)  # it says that the blocks there are finished
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         write_json(record, plain)
@@ -97,16 +110,18 @@ class BlockStore(Generic[Part]):
     Parameters
     ----------
     folder : Path
-        Created if it does not exist.
     kind : type
         RiskMoments or DecompositionMoments.
     study : str
         The study's digest.
+    create : bool
+        Whether the folder is created if it does not exist.
     """
 
-    def __init__(self, folder: Path, kind: type[Part], study: str) -> None:
+    def __init__(self, folder: Path, kind: type[Part], study: str, *, create: bool = True) -> None:
         self.folder, self.kind, self._study = folder, kind, study
-        folder.mkdir(parents=True, exist_ok=True)
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
         self._since_compaction: list[Path] = []
 
     def merged(self) -> tuple[int, Part | None]:

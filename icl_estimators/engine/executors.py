@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from icl_estimators.engine.time_limit import OutOfTime, TimeLimit
 from icl_estimators.validation import InputError
 from icl_estimators.workers import (
     NestedWorkers,
@@ -84,6 +85,7 @@ def in_order(
     *,
     finished: Callable[[Task, Result], None] = lambda task, result: None,
     notice: Notice = lambda line: None,
+    limit: TimeLimit | None = None,
 ) -> Iterator[Result]:
     """Yield ``work(shared, task)`` for each task, in the order of the tasks.
 
@@ -98,9 +100,13 @@ def in_order(
         Called with each task and result as it comes, before its turn.
     notice : callable
         Takes one line for each loss or failure that the run survives.
+    limit : TimeLimit, optional
+        No task is started after it.
 
     Raises
     ------
+    OutOfTime
+        If the time is over before all tasks are done; those in progress were finished first.
     TaskFailed
         If a task failed :data:`ATTEMPTS` times.
     InputError
@@ -118,13 +124,16 @@ def in_order(
         if suspects:
             todo.remove(suspects[0])
             todo.appendleft(suspects[0])
-        while todo and len(pending) < window and (suspects or min(todo) < turn + 4 * crew.in_flight):
+        in_time = limit is None or not limit.over
+        while in_time and todo and len(pending) < window and (suspects or min(todo) < turn + 4 * crew.in_flight):
             index = todo.popleft()
             try:
                 pending[crew.submit(work, tasks[index])] = index
             except BrokenExecutor:
                 todo.appendleft(index)
                 break
+        if not in_time and not pending:
+            raise OutOfTime
         done, _ = wait(pending, return_when=FIRST_COMPLETED)
         lost = not pending
         for future in done:
@@ -133,6 +142,8 @@ def in_order(
             if error is None:
                 ready[index] = future.result()
                 finished(tasks[index], ready[index])
+                if limit is not None:
+                    limit.block_finished()
                 continue
             if isinstance(error, InputError) and not getattr(error, "transient", False):
                 if isinstance(error, NestedWorkers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from icl_estimators.engine.tables import Table
 from icl_estimators.files import require_writable, write_whole
 from icl_estimators.locking import sole_writer
 from icl_estimators.provenance import THERE
-from icl_estimators.reading import ROWS
+from icl_estimators.reading import PIECE_FILE, ROWS
 from icl_estimators.schemas import SCHEMAS
 from icl_estimators.validation import InputError
 
@@ -34,7 +35,7 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
     Raises
     ------
     InputError
-        If the folder cannot be written to, or holds tables of another study and `force` is false.
+        If the folder cannot be written to, or holds tables of another study, or a piece of one, and `force` is false.
     """
     require_writable(folder)
     record = folder / "run.json"
@@ -43,6 +44,10 @@ def check_folder(folder: Path, run: dict[str, Any] | None, *, force: bool = Fals
             raise InputError(f"{path} is a folder, but a file must be written there: name another folder with --out")
     if force:
         return
+    if (folder / PIECE_FILE).exists():
+        raise InputError(
+            f"{folder} holds a piece of a study: name another folder with --out, or overwrite it with --force"
+        )
     if record.exists():
         try:
             earlier = _decisive(json.loads(record.read_text(encoding="utf-8")))
@@ -91,6 +96,9 @@ def _save(folder: Path, tables: dict[str, Table], run: dict[str, Any], force: bo
         for table, path in zip(tables.values(), paths, strict=True):
             table.write(together.enter_context(write_whole(path)))
         write_json(record, {**run, ROWS: {name: len(table.rows) for name, table in tables.items()}})
+    if (folder / PIECE_FILE).exists():
+        (folder / PIECE_FILE).unlink()
+        shutil.rmtree(folder / "blocks", ignore_errors=True)
     for name in SCHEMAS:
         if name not in tables:
             (folder / f"{name}.csv").unlink(missing_ok=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from icl_estimators.engine.block_store import StudyBlocks
 from icl_estimators.engine.blocks import blocks
 from icl_estimators.engine.cluster import Cluster
+from icl_estimators.engine.designs import Blocks, Design
 from icl_estimators.engine.executors import InProcess, Notice, Processes, cannot_travel, in_order, one_thread
+from icl_estimators.engine.pieces import Piece
+from icl_estimators.engine.time_limit import TimeLimit
 
-__all__ = ["Progress", "crew_for", "run_design"]
+__all__ = ["Progress", "crew_for", "keep_blocks", "run_design"]
 
 
 class _CanMerge(Protocol):
@@ -77,7 +79,8 @@ def run_design(
     crew: InProcess | Processes | Cluster,
     progress: Progress,
     notice: Notice,
-    kept: StudyBlocks | None = None,
+    kept: Blocks | None = None,
+    limit: TimeLimit | None = None,
 ) -> Mergeable | None:
     """Run a design's blocks and merge them in chain order; None if it has no chains.
 
@@ -101,8 +104,15 @@ def run_design(
         Called with (what, done, total) after each block.
     notice : callable
         Takes one line for each worker or block that was lost and whose work is repeated.
-    kept : StudyBlocks, optional
+    kept : Blocks, optional
         Where finished blocks are stored and read.
+    limit : TimeLimit, optional
+        No block is started after it.
+
+    Raises
+    ------
+    OutOfTime
+        If the time is over before the work.
     """
     tasks = list(blocks(chains, sequences, cells))
     store = None if kept is None else kept.design(what, kind)
@@ -117,6 +127,7 @@ def run_design(
         [task for task in tasks if task not in there],
         finished=(lambda task, part: None) if store is None else store.save,
         notice=notice,
+        limit=limit,
     )
     for task in tasks:
         part = store.load(task) if store is not None and task in there else None
@@ -131,3 +142,41 @@ def run_design(
         done += len(task)
         progress(what, done, chains)
     return whole
+
+
+def keep_blocks(
+    design: Design[Shared],
+    piece: Piece,
+    *,
+    crew: InProcess | Processes | Cluster,
+    progress: Progress,
+    notice: Notice,
+    kept: Blocks,
+    limit: TimeLimit | None = None,
+) -> None:
+    """Compute the blocks of a design that belong to a piece of the study, and keep each on its own.
+
+    They are not merged: sums in another order have other last bits.
+
+    Parameters
+    ----------
+    design : Design
+    piece : Piece
+    crew, progress, notice, kept, limit
+        As for :func:`run_design`.
+
+    Raises
+    ------
+    OutOfTime
+        If the time is over before the work.
+    """
+    store = kept.design(design.name, design.kind)
+    tasks = design.blocks(piece)
+    missing = [task for task in tasks if store.load(task) is None]
+    total, left = sum(map(len, tasks)), sum(map(len, missing))
+    if left < total:
+        progress(design.name, total - left, total)
+    computed = in_order(design.work, crew, missing, finished=store.save, notice=notice, limit=limit)
+    for task, _ in zip(missing, computed, strict=True):
+        left -= len(task)
+        progress(design.name, total - left, total)

@@ -4,50 +4,32 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from icl_estimators.engine.block_store import StudyBlocks
-from icl_estimators.engine.cluster import Cluster
+from icl_estimators.engine.designs import Blocks
 from icl_estimators.engine.executors import Notice, one_thread
 from icl_estimators.engine.result import StudyResult
-from icl_estimators.engine.running import Progress, crew_for, run_design
+from icl_estimators.engine.running import Progress, run_design
 from icl_estimators.engine.tables import Table
+from icl_estimators.engine.time_limit import TimeLimit
 from icl_estimators.estimators import rules_record
 from icl_estimators.estimators.identity import study_identity
 from icl_estimators.experiments.assembly import gamma_record, weight_files
-from icl_estimators.experiments.attention import attention_example_table, attention_table
-from icl_estimators.experiments.budget_design import (
-    REORDERINGS,
-    budget_block,
-    budget_chains,
-    budget_table,
-    no_budget,
-)
-from icl_estimators.experiments.checks import check_table, exact_risks
+from icl_estimators.experiments.attention import attention_table
+from icl_estimators.experiments.budget_design import budget_table, no_budget
+from icl_estimators.experiments.checks import check_table
 from icl_estimators.experiments.circuit import circuit_table
-from icl_estimators.experiments.decomposition import DecompositionMoments, decomposition_block
+from icl_estimators.experiments.decomposition import DecompositionMoments
 from icl_estimators.experiments.departure import regret_since_least
 from icl_estimators.experiments.heads import heads_table
 from icl_estimators.experiments.kept_chains import chains_table
-from icl_estimators.experiments.likeness import (
-    LikenessDesign,
-    LikenessMoments,
-    likeness_block,
-    likeness_table,
-    nearest_table,
-)
+from icl_estimators.experiments.likeness import LikenessMoments, likeness_table, nearest_table
 from icl_estimators.experiments.mechanism import mechanism_tables
 from icl_estimators.experiments.pair_table import pair_table
-from icl_estimators.experiments.prefix_maps import (
-    PrefixSums,
-    map_block,
-    pseudo_count_map_table,
-    simplex_table,
-)
+from icl_estimators.experiments.plan import Plan, first_look, working
+from icl_estimators.experiments.prefix_maps import PrefixSums, pseudo_count_map_table, simplex_table
 from icl_estimators.experiments.regret_groups import entropy_table, visits_table
-from icl_estimators.experiments.risk import RiskMoments, risk_block
+from icl_estimators.experiments.risk import RiskMoments
 from icl_estimators.experiments.risk_tables import (
     decomposition_table,
     difference_table,
@@ -69,34 +51,6 @@ __all__ = ["run_study"]
 _TARGETS = (1e-3, 1e-4)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What every block of work needs."""
-
-    study: Study
-    likeness: LikenessDesign
-
-
-def _risk(plan: _Plan, chains: range) -> RiskMoments:
-    return risk_block(plan.study, chains)
-
-
-def _decomposition(plan: _Plan, chains: range) -> DecompositionMoments:
-    return decomposition_block(plan.study, chains)
-
-
-def _likeness(plan: _Plan, chains: range) -> LikenessMoments:
-    return likeness_block(plan.likeness, chains)
-
-
-def _maps(plan: _Plan, chains: range) -> PrefixSums:
-    return map_block(plan.likeness, chains)
-
-
-def _budget(plan: _Plan, chains: range) -> BudgetDraws:
-    return budget_block(plan.study, chains)
-
-
 def run_study(
     study: Study,
     *,
@@ -104,7 +58,8 @@ def run_study(
     dask: str | None = None,
     progress: Progress | None = None,
     notice: Notice | None = None,
-    kept: StudyBlocks | None = None,
+    kept: Blocks | None = None,
+    limit: TimeLimit | None = None,
 ) -> StudyResult:
     """Run a study and make its tables.
 
@@ -119,11 +74,15 @@ def run_study(
         Called with (what, done, total) after each block.
     notice : callable, optional
         Takes one line for each worker or block that was lost and whose work is repeated.
-    kept : StudyBlocks, optional
+    kept : Blocks, optional
         Where finished blocks are stored and read.
+    limit : TimeLimit, optional
+        No block is started after it.
 
     Raises
     ------
+    OutOfTime
+        If the time is over before the work; it says how far the work is if blocks are kept.
     InputError, ContractError
         As :func:`icl_estimators.compare`, and if the cluster cannot be used.
     """
@@ -131,50 +90,31 @@ def run_study(
     refuse_in_worker(jobs)
     began = time.perf_counter()
     identity = study_identity(study.estimators)  # before they are asked for anything
-    with one_thread():
-        # Before the long work: what is wrong with an estimator shows at once.
-        example = attention_example_table(study)
-        exact = exact_risks(study)
-        plan = _Plan(study, LikenessDesign.of(study))
-    design = partial(
-        run_design,
-        shared=plan,
-        cells=study.cells,
-        progress=progress or (lambda what, done, total: None),
-        notice=notice or (lambda line: None),
-        kept=kept,
-    )
-    other_cpus: dict[str, list[str]] = {}
-    with crew_for(plan, study.sequences, jobs, dask, pack=study.sealed) as crew:
-        if isinstance(crew, Cluster):
-            other_cpus = crew.other_cpus
-        if other_cpus and notice is not None:
-            worker, differs = next(iter(other_cpus.items()))
-            notice(f"the dask worker {worker} has another kind of CPU ({differs[0]}): numbers agree to 1e-6 only")
-        risk = design("risk", RiskMoments, _risk, study.chains, study.sequences_per_chain, crew=crew)
-        decomposition = design(
-            "decomposition",
-            DecompositionMoments,
-            _decomposition,
-            study.decomposition_chains,
-            study.decomposition_sequences,
-            crew=crew,
-        )
-        likeness = None
-        if len(study.estimators) > 1:
-            likeness = design(
-                "likeness",
-                LikenessMoments,
-                _likeness,
-                study.chains,
-                plan.likeness.sequences_per_chain,
+    example, exact = first_look(study)
+    plan, say = Plan.of(study), notice or (lambda line: None)
+    report = progress or (lambda what, done, total: None)
+    parts: dict[str, Any] = {}
+    with working(plan, jobs, dask, notice=say, kept=kept) as (crew, other_cpus):
+        for design in plan.designs():
+            parts[design.name] = run_design(
+                design.name,
+                design.kind,
+                design.work,
+                design.chains,
+                design.sequences,
+                shared=plan,
+                cells=design.cells,
                 crew=crew,
+                progress=report,
+                notice=say,
+                kept=kept,
+                limit=limit,
             )
-        maps = None
-        if plan.likeness.subjects:
-            maps = design("maps", PrefixSums, _maps, study.chains, plan.likeness.sequences_per_chain, crew=crew)
-        budget = design("budget", BudgetDraws, _budget, budget_chains(study), REORDERINGS + 1, crew=crew)
-    assert risk is not None  # a study has at least two chains
+    risk: RiskMoments = parts["risk"]  # a study has at least two chains
+    decomposition: DecompositionMoments | None = parts["decomposition"]
+    likeness: LikenessMoments | None = parts.get("likeness")
+    maps: PrefixSums | None = parts.get("maps")
+    budget: BudgetDraws | None = parts["budget"]
     with one_thread():
         circuit, scales = circuit_table(study)
         tables: dict[str, Table | None] = {
@@ -220,7 +160,7 @@ def run_study(
         "no_budget": no_budget(study),  # why there is no budget.csv; empty where there is one
         "streams": ["risk", "decomposition", "tuning", "fitting", "budget", "example"],
         "jobs": jobs,
-        **({"other_cpus": other_cpus} if other_cpus else {}),  # of a cluster's workers
+        **({"other_cpus": dict(other_cpus)} if other_cpus else {}),  # of a cluster's workers
         "threads": 1,  # in each of them
         **made_with(),
         "wall_time_s": time.perf_counter() - began,

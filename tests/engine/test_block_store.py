@@ -98,6 +98,21 @@ def test_another_studys_blocks_are_refused_by_the_option_that_differs(tmp_path: 
     StudyBlocks(tmp_path, {"seed": 0, "chains": 100}, resume=True)
 
 
+def test_a_folder_holds_one_piece_whose_blocks_are_those_of_the_study(tmp_path: Path) -> None:
+    first = StudyBlocks(tmp_path, {"seed": 0}, piece={"chains_from": 0, "chains_to": 50})
+    first.design("risk", DecompositionMoments).save(range(50), part(1.0))
+    with pytest.raises(InputError, match="chains_to was 50 and is now 100"):
+        StudyBlocks(tmp_path, {"seed": 0}, resume=True, piece={"chains_from": 0, "chains_to": 100})
+    with pytest.raises(InputError, match="chains_from was 0 and is now absent"):
+        StudyBlocks(tmp_path, {"seed": 0}, resume=True)
+    StudyBlocks(tmp_path, {"seed": 0}, resume=True, piece={"chains_from": 0, "chains_to": 50})
+    (tmp_path / "whole").mkdir()
+    whole = StudyBlocks(tmp_path / "whole", {"seed": 0}).design("risk", DecompositionMoments)
+    (path,) = (tmp_path / "blocks" / "risk").glob("*.npz")
+    path.replace(tmp_path / "whole" / "blocks" / "risk" / path.name)
+    assert same(whole.load(range(50)), part(1.0))
+
+
 def test_a_block_of_another_study_is_never_merged(tmp_path: Path) -> None:
     for number, seed in enumerate((0, 1)):
         store = StudyBlocks(tmp_path / str(seed), {"seed": seed}).design("risk", DecompositionMoments)
