@@ -21,6 +21,7 @@ from icl_estimators.options import (
     Stopped,
     add_report_flags,
     command,
+    concentration,
     count,
     decomposition_parent,
     estimator_parent,
@@ -66,6 +67,12 @@ def _parser() -> Parser:
         help="the estimator that the others are compared with (default add-one)",
     )
     parser.add_argument("--level", type=level, default=0.95, metavar="P", help="confidence level (default 0.95)")
+    parser.add_argument(
+        "--target-se",
+        type=concentration,  # a finite number above 0
+        metavar="SE",
+        help="say how many chains give the mean KL and the mean regret this standard error, in nats",
+    )
     parser.add_argument(
         "--keep",
         type=kept,

@@ -180,9 +180,10 @@ def _regret_since_least(study: Study, risk: RiskMoments) -> dict[str, dict[str, 
 def _chains_needed(study: Study, risk: RiskMoments) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return how many chains bring the SE of each estimator's mean KL and mean regret down to a target, in nats."""
     needed: dict[str, dict[str, dict[str, float | None]]] = {}
+    targets = (*_TARGETS, *([] if study.target_se is None else [study.target_se]))
     for (name, metric), moments in risk.risk.items():
         if metric in ("kl_nats", "regret_nats"):
-            counts = {f"{target:g}": required_chains(moments.select([study.length]), target)[0] for target in _TARGETS}
+            counts = {f"{target:g}": required_chains(moments.select([study.length]), target)[0] for target in targets}
             needed.setdefault(name, {})[metric] = {
                 target: None if math.isnan(count) else float(count) for target, count in counts.items()
             }

@@ -15,7 +15,7 @@ from icl_estimators.estimators.training_runs import pooled_runs
 from icl_estimators.experiments.assembly import Paths, assemble, estimators_record
 from icl_estimators.experiments.tuning import gamma_tuner
 from icl_estimators.sources import ChainLaw, Source
-from icl_estimators.validation import InputError, positive_int, probability_level
+from icl_estimators.validation import InputError, positive_int, positive_real, probability_level
 
 __all__ = ["DEFAULTS", "KEPT", "ChainOptions", "Study", "StudyOptions"]
 
@@ -62,12 +62,13 @@ class StudyOptions(ChainOptions, total=False):
     ----------
     reference : str
         Spec or name of the estimator that the others are compared with; added if it is not among them.
-    decomposition_chains, decomposition_sequences, exact_checks, keep
+    decomposition_chains, decomposition_sequences, exact_checks, keep, target_se
         As for :class:`Study`.
     """
 
     reference: str
     exact_checks: bool
+    target_se: float | None
     keep: Sequence[str]
     decomposition_chains: int
     decomposition_sequences: int
@@ -100,6 +101,8 @@ class Study:
         Confidence level of intervals and bands.
     exact_checks : bool
         Whether all prefixes of short lengths are asked for, which checks the risk and gives the exact budget.
+    target_se : float, optional
+        A standard error, in nats, of the mean KL and the mean regret: the summary says how many chains reach it.
     keep : tuple of {"chains"}
         What else is kept: one value for each chain, in chains.csv.
 
@@ -121,6 +124,7 @@ class Study:
     seed: int = 0
     level: float = 0.95
     exact_checks: bool = True
+    target_se: float | None = None
     keep: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -144,6 +148,8 @@ class Study:
                 "decomposition_sequences must be at least 2: bias and variance are separated by how predictions "
                 "vary within a chain; 64 keeps the share of cells with a single sequence small"
             )
+        if self.target_se is not None:
+            object.__setattr__(self, "target_se", positive_real(self.target_se, "target_se"))
         kept = (self.keep,) if isinstance(self.keep, str) else tuple(dict.fromkeys(self.keep))
         object.__setattr__(self, "keep", kept)
         for name in kept:
@@ -241,6 +247,8 @@ class Study:
         for name, value in plain.items():
             record |= self.source.record() if name == "source" else {name: value}
         kept = list(record.pop("keep"))
+        if record["target_se"] is None:
+            del record["target_se"]
         return {
             **record,
             "estimators": [estimator.name for estimator in self.estimators],

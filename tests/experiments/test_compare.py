@@ -458,3 +458,18 @@ def test_each_estimator_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_pat
     arguments = ["--estimators", "bigram", "--chains", "20", "--length", "6", "--decomposition-chains", "0"]
     assert evaluate([*arguments, "--jobs", "1", "--out", str(tmp_path), "--quiet", "--no-report"]) == 0
     assert checked == [("bigram", 6), ("add-one", 6)]
+
+
+def test_how_many_chains_reach_a_standard_error_is_said() -> None:
+    found = compare(
+        "bigram,unigram,add-one", chains=60, length=4, sequences_per_chain=1, decomposition_chains=0, target_se=5e-4
+    )
+    needed = found.run["chains_for_target_se"]
+    assert needed["bigram"]["kl_nats"]["0.0005"] is None
+    half, whole = (needed["unigram"]["regret_nats"][target] for target in ("0.0005", "0.001"))
+    assert half == pytest.approx(4 * whole, rel=0.01)
+    text = found.summary()
+    assert "Chains for a standard error of 0.0005 nats (–: the mean is infinite or undefined)" in text
+    assert f"{half:,.0f}" in text
+    with pytest.raises(InputError, match="target_se must be"):
+        compare("add-one", target_se=0.0)

@@ -91,6 +91,7 @@ def test_every_field_of_a_study_is_in_its_record() -> None:
         "start": "stationary",
         "reference": "bigram",
         "exact_checks": False,
+        "target_se": 0.01,
     }
     assert set(changed) == set(StudyOptions.__annotations__) - {
         "checkpoints",

@@ -74,6 +74,8 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
     ties = _ties_text(tables, metric, means, f"mean {what}", level, bayes=metric == "regret_nats")
     if ties:
         parts.append(f"\n{ties}")
+    if options.get("target_se") is not None:
+        parts.append(f"\n{_needed_text(run['chains_for_target_se'], names, options)}")
     looks = _heads_text(tables.get("heads", []))
     if looks:
         parts.append(f"\n{looks}")
@@ -140,6 +142,21 @@ def _losses_text(tables: dict[str, list[Record]], run: dict[str, Any]) -> str:
                     f"{100 * share:.2g} % of its regret."
                 )
     return "\n".join(lines)
+
+
+def _needed_text(needed: dict[str, Any], names: Sequence[str], options: dict[str, Any]) -> str:
+    """Say how many chains reach the standard error that was asked for."""
+    target = f"{options['target_se']:g}"
+    header = ["", "mean KL", *(["mean regret"] if options["exact_posterior"] else [])]
+    rows = []
+    for name in names:
+        found = needed.get(name, {})
+        metrics = ("kl_nats", "regret_nats")[: len(header) - 1]
+        counts = [found.get(metric, {}).get(target) for metric in metrics]
+        rows.append([name, *("–" if count is None else f"{count:,.0f}" for count in counts)])
+    return f"Chains for a standard error of {target} nats (–: the mean is infinite or undefined)\n" + text_table(
+        header, rows
+    )
 
 
 def _heads_text(rows: list[Record]) -> str:
