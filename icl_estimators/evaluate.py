@@ -272,11 +272,9 @@ def _piece(options: argparse.Namespace, arguments: list[str], held: ExitStack, b
         if not any(design["blocks"] for design in run["designs"].values()):
             warn(f"no block of this study begins among {piece}: there was nothing to compute")
     if not options.quiet:
-        done = "already are in" if finished else "are in"
-        print(
-            f"{piece} of {piece.total:,} {done} {options.out}; put all pieces together: "
-            f"python -m icl_estimators.merge {options.out} … --out WHOLE"
-        )
+        where = f"{'already ' if finished else ''}are in {options.out}"
+        how = f"python -m icl_estimators.merge {options.out} … --out WHOLE"
+        print(f"{piece} of {piece.total:,} {where}; put all pieces together: {how}")
     return 0
 
 
