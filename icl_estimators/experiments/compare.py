@@ -151,6 +151,7 @@ def run_study(
         "identity": identity,
         **gamma_record(study.estimators),
         "nearest_construction": scales,
+        **({"mass_elsewhere": elsewhere} if elsewhere else {}),
         "subjects": list(plan.likeness.subjects),
         "rules": rules_record([*study.estimators, *plan.likeness.all_fitted, *plan.likeness.dictionary]),
         "fitted_rules": plan.likeness.record(),

@@ -16,6 +16,7 @@ from icl_estimators.vocabulary import SAW_THE_FUTURE
 __all__ = ["summary_text"]
 
 _SHOWN = (1, 3, 12, 50, 100)
+_ELSEWHERE = 0.01  # of the probability: what is less is not worth a line
 _ZERO = 1e-12  # a regret that is 0 up to rounding
 
 
@@ -74,6 +75,9 @@ def summary_text(tables: dict[str, list[Record]], run: dict[str, Any], remarks: 
     ties = _ties_text(tables, metric, means, f"mean {what}", level, bayes=metric == "regret_nats")
     if ties:
         parts.append(f"\n{ties}")
+    for name, mass in run.get("mass_elsewhere", {}).items():
+        if mass > _ELSEWHERE:
+            parts.append(f"\n{name} gives {100 * mass:.2g} % of its probability to entries that stand for no state.")
     if options.get("target_se") is not None:
         parts.append(f"\n{_needed_text(run['chains_for_target_se'], names, options)}")
     looks = _heads_text(tables.get("heads", []))
