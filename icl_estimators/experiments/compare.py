@@ -91,6 +91,8 @@ def run_study(
     began = time.perf_counter()
     identity = study_identity(study.estimators)  # before they are asked for anything
     example, exact = first_look(study)
+    with one_thread():
+        elsewhere = mass_elsewhere(study)
     plan, say = Plan.of(study), notice or (lambda line: None)
     report = progress or (lambda what, done, total: None)
     parts: dict[str, Any] = {}
