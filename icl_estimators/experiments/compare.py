@@ -21,6 +21,7 @@ from icl_estimators.experiments.checks import check_table
 from icl_estimators.experiments.circuit import circuit_table
 from icl_estimators.experiments.decomposition import DecompositionMoments
 from icl_estimators.experiments.departure import regret_since_least
+from icl_estimators.experiments.elsewhere import mass_elsewhere
 from icl_estimators.experiments.heads import heads_table
 from icl_estimators.experiments.kept_chains import chains_table
 from icl_estimators.experiments.likeness import LikenessMoments, likeness_table, nearest_table
