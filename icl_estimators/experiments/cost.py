@@ -12,7 +12,7 @@ from icl_estimators.experiments.study import Study
 
 __all__ = ["cost_line", "planned_sequences"]
 
-WORTH_SAYING = 10_000
+WORTH_SAYING = 20_000
 """Sequences that take a model of your own long enough to be told of before."""
 
 
