@@ -143,7 +143,7 @@ def test_an_attribute_of_that_name_with_another_meaning_is_named_before_the_work
     def never(*arguments: object) -> None:
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr("icl_estimators.experiments.compare.risk_block", never)
+    monkeypatch.setattr("icl_estimators.experiments.plan.risk_block", never)
     with pytest.raises(ContractError, match=rf"attending: attention\(tokens\) {complaint}.*rename the attribute"):
         compare([Attending(layers), "add-one"], chains=60, length=6, decomposition_chains=0)
 

@@ -10,6 +10,7 @@ from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import ContractError, get
 from icl_estimators.experiments import checks
 from icl_estimators.experiments import compare as module_of_compare
+from icl_estimators.experiments import plan
 from icl_estimators.experiments.checks import check_table, exact_length, exact_risks
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.risk import risk_block
@@ -99,7 +100,7 @@ def test_an_estimator_that_fails_on_some_short_prefix_is_found_before_the_work(m
     def never(*arguments: object) -> None:
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr("icl_estimators.experiments.compare.risk_block", never)
+    monkeypatch.setattr("icl_estimators.experiments.plan.risk_block", never)
     with (
         pytest.warns(UserWarning, match="sequences of up to 20 tokens will be asked for"),
         pytest.raises(ContractError, match="unhappy failed on prefixes of 8 tokens: ArithmeticError: not this one"),
@@ -172,7 +173,7 @@ def test_the_terminal_says_it_too() -> None:
     rules = (Foreseeing(0.1, after=5, spec="add-one"), get("add-one"))
     design = Study(rules, length=10, chains=100, decomposition_chains=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module_of_compare, "exact_risks", lambda study: {})
+        patch.setattr(plan, "exact_risks", lambda study: {})
         text = Comparison.of(module_of_compare.run_study(design)).summary()
     assert "Self-check failed: foreseeing has seen the future. Averaged over n, the mean log loss is below that" in text
     assert "seen the future" not in compare(["unigram"], chains=60, length=5, decomposition_chains=0).summary()

@@ -64,7 +64,7 @@ def test_a_full_study_of_a_model_of_ones_own_is_announced(recwarn: pytest.Warnin
     assert "sequences of up to 100 tokens will be asked for (budget 80,000, decomposition 32,000, " in line
     assert planned_sequences(study)["exact"] == 3**8
     with pytest.warns(UserWarning, match=r"mine: about [\d,]+ sequences of up to 2 tokens will be asked for"):
-        compare([Flat()], chains=60, sequences_per_chain=100, length=2, decomposition_chains=60)
+        compare([Flat()], chains=200, sequences_per_chain=100, length=2, decomposition_chains=60)
 
 
 def test_exact_checks_can_be_switched_off() -> None:
