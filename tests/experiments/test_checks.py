@@ -8,9 +8,8 @@ import pytest
 
 from icl_estimators.api import Comparison, compare
 from icl_estimators.estimators import ContractError, get
-from icl_estimators.experiments import checks
+from icl_estimators.experiments import checks, plan
 from icl_estimators.experiments import compare as module_of_compare
-from icl_estimators.experiments import plan
 from icl_estimators.experiments.checks import check_table, exact_length, exact_risks
 from icl_estimators.experiments.exact import exact_risk
 from icl_estimators.experiments.risk import risk_block
