@@ -38,8 +38,11 @@
       else if (owner.dataset.s && !names[owner.dataset.s]) { names[owner.dataset.s] = title.textContent.split(". ")[0]; }
       title.remove();
     });
-    data.forEach(function (row) {
-      names.forEach(function (name, place) { if (row[1].indexOf(name) === 0) { names[place] = row[1]; } });
+    var known = data.map(function (row) { return row[1]; });
+    names.forEach(function (name, place) {  // a title breaks off at its first full stop, which a name may hold
+      if (!name || known.indexOf(name) >= 0) { return; }
+      var longer = known.find(function (one) { return one.indexOf(name) === 0; });
+      if (longer) { names[place] = longer; }
     });
     function isolate(series) {
       alone = alone === series ? null : series;

@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
@@ -31,8 +30,9 @@ Array = NDArray[np.float64]
 
 _STATE_COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999", "#6B4C9A")
 _PER_ROW, _ROWS = 200, 12
-_NAMED = 24  # states up to which the strip has a legend
-_WRITTEN = 12  # states up to which a matrix has its numbers in its cells
+_NAMED = 24  # states up to which the strip has a key
+_KEY_COLUMNS = 70  # characters that fit beside each other
+_WRITTEN = 7  # states up to which a matrix has its numbers in its cells
 _CURVES = 6
 _LOOKS = {"alone": ("#0072B2", "-"), "pooled": ("#D55E00", "--")}
 _PROFILES = {"alone": "each sequence alone", "pooled": "pooled"}
@@ -72,15 +72,20 @@ def strip_figure(results: Results) -> Figure:
     values = np.full((len(rows), width), np.nan)
     for row, (_, states) in enumerate(rows):
         values[row, : len(states)] = [place[str(state)] for state in states]
+    scale = ListedColormap([colours[label] for label in labels])
+    named = len(labels) <= _NAMED
     with figure_style():
-        figure = Figure(figsize=(WIDTH, 1.0 + 0.24 * len(rows)))
-        axes = figure.add_subplot()
+        figure = Figure(figsize=(WIDTH, (1.5 if named else 1.0) + 0.24 * len(rows)))
+        heights = [0.22, 0.24 * len(rows)] if named else [1.0]
+        *key, axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+        if named:
+            _key(key[0], labels, scale)
         # Without lines between the tokens, which would hide them where there are hundreds.
         axes.pcolormesh(
             np.arange(width + 1) + 0.5,
             np.arange(len(rows) + 1) - 0.5,
             np.ma.masked_invalid(values),
-            cmap=ListedColormap([colours[label] for label in labels]),
+            cmap=scale,
             vmin=-0.5,
             vmax=len(labels) - 0.5,
         )
@@ -91,14 +96,25 @@ def strip_figure(results: Results) -> Figure:
         axes.set_xlim(0.5, max(width, 2) + 0.5)
         axes.grid(False)
         axes.tick_params(axis="y", length=0)
-        several = len({int(number) for number in results.tables["series"]["sequence"]}) > 1
+        several = len(set(results.tables["series"]["sequence"])) > 1
         axes.set_xlabel("token" if several else "token, counted from the first of its row")
         axes.set_ylabel("sequence" if several else "first token")
-        if len(labels) <= _NAMED:
-            handles = [Patch(facecolor=colours[label], label=wrap_name(label, 24)) for label in labels]
-            columns = 4 if max(map(len, labels)) > 6 else 8
-            figure.legend(handles=handles, loc="outside upper left", ncols=min(len(labels), columns), fontsize=9)
     return figure
+
+
+def _key(axes: Axes, labels: list[str], scale: ListedColormap) -> None:
+    """Draw a cell of each state's colour with its name; a mesh, so that its colours are those of the strip."""
+    size = len(labels)
+    axes.pcolormesh(np.arange(size + 1), [0, 1], np.arange(size)[None], cmap=scale, vmin=-0.5, vmax=size - 0.5)
+    axes.vlines(np.arange(1, size), 0, 1, colors="white", linewidth=3.0)
+    long = size * max(map(len, labels)) > _KEY_COLUMNS
+    axes.set_xticks(np.arange(size) + 0.5, [wrap_name(label, 18) for label in labels], rotation=90 if long else 0)
+    axes.xaxis.tick_top()
+    axes.set_yticks([])
+    axes.tick_params(length=0)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
 
 
 def matrix_figure(results: Results) -> Figure:
@@ -124,7 +140,7 @@ def matrix_figure(results: Results) -> Figure:
                         f"{values[row, column]:.2f}\n{counts[row, column]:,.0f}",
                         ha="center",
                         va="center",
-                        fontsize=8 if size <= 6 else 6,
+                        fontsize=8,
                         color="white" if values[row, column] > 0.6 else "black",
                     )
         shown = range(size) if size <= 40 else range(0, size, -(-size // 20))

@@ -19,7 +19,7 @@ def log_loss_figure(results: Results) -> Figure:
     names = results.options["estimators"]
     looks = results.looks(names)
     with figure_style():
-        figure = Figure(figsize=(WIDTH, 0.7 + 0.3 * max(3, len(rows))))
+        figure = Figure(figsize=(WIDTH, 0.7 + 0.42 * max(3, len(rows))))
         axes = figure.add_subplot()
         for place, row in enumerate(records(rows)):
             colour = looks[results.estimator_of(str(row["estimator"]))].colour
