@@ -15,8 +15,9 @@ from analysis.coverage_base import AT_BOUNDARY, AT_OPTIMUM, CERTAIN, HELD_OUT, L
 from analysis.coverage_rules import FAMILY_RULES, Run, family_rule, noisy
 from analysis.coverage_truth import Nested, Prefixes, Runs, Spread, predictions_of
 from analysis.questions import write_frame
-from icl_estimators import check_estimator, exact_risk, get
+from icl_estimators import check_estimator, get
 from icl_estimators.divergences import kl_divergence
+from icl_estimators.experiments.exact import exact_risk
 
 ROOT = Path(__file__).parents[2]
 KINDS = {
