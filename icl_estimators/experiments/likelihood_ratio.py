@@ -61,7 +61,7 @@ def stated_matrix_test(counts: Integers, matrix: NDArray[np.float64]) -> Likelih
     --------
     >>> found = stated_matrix_test(np.array([[30, 10], [12, 28]]), np.full((2, 2), 0.5))
     >>> round(found.statistic, 4), found.degrees_of_freedom, round(found.p_value, 6)
-    (17.0474, 2, 0.000199)
+    (17.0476, 2, 0.000199)
     """
     visits = counts.sum(axis=1)
     expected = visits[:, None] * matrix
