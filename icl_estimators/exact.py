@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from icl_estimators.options import (
     Parser,
+    add_report_flags,
     command,
     concentration,
     count,
     estimator_parent,
     make_estimators,
     refuse_flags,
-    report_formats,
     warn,
 )
 
@@ -67,14 +67,7 @@ def _parser() -> Parser:
         help="also write exact.csv, with --budget budget.csv, run.json and a report to this folder",
     )
     parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
-    report = parser.add_mutually_exclusive_group()
-    report.add_argument(
-        "--report",
-        type=report_formats,
-        metavar="html,pdf",
-        help="formats of the report (default: both, if the extra `report` is installed)",
-    )
-    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
+    add_report_flags(parser)
     return parser
 
 

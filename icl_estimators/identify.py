@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
     Parser,
+    add_report_flags,
     command,
     count,
     exact_parent,
     flags_of,
     level,
     refuse_flags,
-    report_formats,
     sampling_parent,
     warn,
 )
@@ -71,14 +71,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="also write every table and a report to this folder")
     parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
-    report = parser.add_mutually_exclusive_group()
-    report.add_argument(
-        "--report",
-        type=report_formats,
-        metavar="html,pdf",
-        help="formats of the report (default: both, if the extra `report` is installed)",
-    )
-    report.add_argument("--no-report", action="store_true", help="write the tables only, without a report")
+    add_report_flags(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     return parser
 

@@ -22,13 +22,13 @@ from icl_estimators.data_options import (
 from icl_estimators.locking import sole_writer
 from icl_estimators.options import (
     Parser,
+    add_report_flags,
     command,
     count,
     estimator_parent,
     flags_of,
     level,
     refuse_flags,
-    report_formats,
     sampling_parent,
     warn,
 )
@@ -77,14 +77,7 @@ def _parser() -> Parser:
         "--out", type=Path, default=Path("icl-smoothing"), metavar="DIR", help="output folder (default icl-smoothing)"
     )
     parser.add_argument("--force", action="store_true", help="overwrite another study in the output folder")
-    report = parser.add_mutually_exclusive_group()
-    report.add_argument(
-        "--report",
-        type=report_formats,
-        metavar="html,pdf",
-        help="formats of the report (default: both, if the extra `report` is installed)",
-    )
-    report.add_argument("--no-report", action="store_true", help="write tables and figures only, without a report")
+    add_report_flags(parser)
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "--no-interventions",
