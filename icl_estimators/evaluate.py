@@ -196,15 +196,20 @@ def _refuse_what_does_not_apply(options: argparse.Namespace) -> None:
 def _study(options: argparse.Namespace, held: ExitStack) -> tuple[Study, dict[str, Any]]:
     """Return the study and its record; hold its folder."""
     from icl_estimators.estimators.identity import study_identity
-    from icl_estimators.experiments.cost import cost_line
     from icl_estimators.experiments.study import Study, StudyOptions
 
     study = Study.build(options.estimators, warn=warn, dashes="--", **flags_of(options, StudyOptions))
-    if (line := cost_line(study)) is not None and not options.quiet:
-        warn(line)
     record = {"options": study.record(), "identity": study_identity(study.estimators)}
     held.enter_context(sole_writer(options.out))
     return study, record
+
+
+def _say_cost(study: Study, options: argparse.Namespace) -> None:
+    """Say what an estimator of one's own will be asked for, once nothing stands in the way."""
+    from icl_estimators.experiments.cost import cost_line
+
+    if (line := cost_line(study)) is not None and not options.quiet:
+        warn(line)
 
 
 @contextmanager
@@ -239,6 +244,7 @@ def _simulated(options: argparse.Namespace, held: ExitStack, began: float) -> tu
         require_writable(options.out / "figures")
     decisive = {**record["options"], **record["identity"]}
     kept = StudyBlocks(options.out, decisive, resume=options.resume, force=options.force)
+    _say_cost(study, options)
     with _work(options, kept, began) as work:
         result = run_study(study, kept=kept, **work)
     result.run["dask"] = options.dask
@@ -262,6 +268,7 @@ def _piece(options: argparse.Namespace, arguments: list[str], held: ExitStack, b
     finished = check_piece_folder(options.out, piece, decisive, force=options.force)
     if not (finished and options.resume):
         kept = StudyBlocks(options.out, decisive, resume=options.resume, force=options.force, piece=piece.record())
+        _say_cost(study, options)
         with _work(options, kept, began) as work:
             run = {**run_piece(study, piece, kept, **work), **record}
         run["flags"] = {"estimators": options.estimators, **flags_of(options, StudyOptions)}  # merge builds it of them

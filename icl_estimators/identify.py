@@ -127,12 +127,12 @@ def _run(options: argparse.Namespace, held: ExitStack) -> tuple[Identification, 
     from icl_estimators.experiments.identification import IdentificationOptions, identification_study
 
     study = identification_study(options.spec, warn=warn, dashes="--", **flags_of(options, IdentificationOptions))
-    if (line := cost_line(study)) is not None and not options.quiet:
-        warn(line)
     if options.out is not None:
         record = {"options": study.record(), "identity": study_identity(study.estimators)}
         held.enter_context(sole_writer(options.out))
         check_folder(options.out, record, force=options.force)
+    if (line := cost_line(study)) is not None and not options.quiet:
+        warn(line)
     with progress_reports(quiet=options.quiet) as (progress, notice):
         result = run_study(study, jobs=options.jobs, progress=progress, notice=notice)
     return Identification.of(result), list(weight_files(study.estimators).values())

@@ -78,7 +78,7 @@ def test_a_worker_finds_the_file_again(file: Path) -> None:
 
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives(file: Path) -> None:
-    options = {"chains": 3000, "sequences_per_chain": 2, "length": 4, "decomposition_chains": 0}
+    options = {"chains": 1000, "sequences_per_chain": 6, "length": 3, "decomposition_chains": 0}
     one, two = (compare([f"{file}:make", "add-one"], jobs=jobs, **options) for jobs in (1, 2))
     assert one.risk.equals(two.risk)
 

@@ -356,7 +356,10 @@ def test_an_exception_on_some_chain_names_estimator_and_chain(jobs: int, monkeyp
     monkeypatch.setattr(running, "_WORTH_PROCESSES", 10)
     options = {**QUICK, "chains": 3000, "sequences_per_chain": 1, "length": 15}
     culprit = sample_chains([2345], sequences_per_chain=1, length=15).inputs[0]
-    with pytest.raises(InputError, match="unhappy failed on chain 2345: ArithmeticError: not this one"):
+    with (
+        pytest.warns(UserWarning, match="unhappy: about"),
+        pytest.raises(InputError, match="unhappy failed on chain 2345: ArithmeticError: not this one"),
+    ):
         compare([Unhappy(culprit, 15), "add-one"], jobs=jobs, **options)
 
 
