@@ -161,7 +161,7 @@ def test_a_rule_that_was_edited_is_another_study(
     status, _, complained = finish(out, *estimators, "--resume", **options)
     assert status == 0
     # It says what the rule will be asked for and, on a slow machine, how far it is.
-    known = r"\w+: [\d,]+ of [\d,]+ chains|slow: about [\d,]+ sequences .*"
+    known = r"\w+: [\d,]+ of [\d,]+ chains(, about \d+ s left)?|slow: about [\d,]+ sequences .*"
     assert [line for line in complained.splitlines() if not re.fullmatch(known, line)] == []
     (tmp_path / "rule_of_mine.py").write_text(RULE + "\n", encoding="utf-8")
     for again in ("--resume", "--quiet"):  # finished, but not this very study
